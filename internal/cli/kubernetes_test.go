@@ -23,9 +23,9 @@ func TestKubernetesAPI(t *testing.T) {
 	t.Run("chart", func(t *testing.T) { testChart(t, control) })
 }
 
-// testKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is
-// interrupted, and when it was killed and any command has followed. The API server is real;
-// without a controller no pod is ever made, so that the run waits for them.
+// testKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is interrupted, and when it was
+// killed and any command has followed. The API server is real; without a controller no pod is ever made, so that the
+// run waits for them.
 func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 	for _, c := range []struct {
 		name, wait string
@@ -69,7 +69,7 @@ func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 					t.Error("a run that is killed has cleared itself")
 				}
 				began := time.Now()
-				if _, out := called(t, state, "run", "bank", "--db", "memory:", "--count", "10", "--accounts", "10"); !strings.Contains(out, "cleared: what was made in Kubernetes") {
+				if _, out := called(t, state, "run", "bank", "--db", "memory:", "--count", "10", "--accounts", "10"); !strings.Contains(out, "cleared: objects in Kubernetes") {
 					t.Errorf("the next command says: %s", out)
 				}
 				t.Logf("the next command took %v", time.Since(began).Round(time.Millisecond))

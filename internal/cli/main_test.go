@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 
 // groups says why no control group can be made where this process is.
 var groups = sync.OnceValue(func() error {
-	above, err := cgroup.Of(os.Getpid())
+	above, err := cgroup.ByPID(os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// lastline TEXT: the last line on standard error contains the text, or one of
-// several with | between them.
+// lastline TEXT: the last line on standard error contains the text, or one of several with | between them.
 func lastline(ts *testscript.TestScript, neg bool, args []string) {
 	text := strings.TrimSuffix(ts.ReadFile("stderr"), "\n")
 	last := text[strings.LastIndexByte(text, '\n')+1:]
@@ -117,8 +116,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o666))
 }
 
-// unswept DIR STEPS takes all but the first steps out of a sweep's book, as if it
-// had been cut off then.
+// unswept DIR STEPS takes all but the first steps out of a sweep's book, as if it had been cut off then.
 func unswept(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: unswept dir steps")
@@ -147,8 +145,8 @@ func grown(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has not grown to %d bytes", args[0], size)
 }
 
-// witnesses RUN_DIR: violations.jsonl has as many lines as the result says, and
-// names every transaction that an invalid check names, and all that durable counts.
+// witnesses RUN_DIR: violations.jsonl has as many lines as the result says, and names every transaction that an
+// invalid check names, and all that durable counts.
 func witnesses(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: witnesses directory")
@@ -221,8 +219,7 @@ func found(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nowhere TEXT: neither the last output nor any file below the script's
-// directory contains the text.
+// nowhere TEXT: neither the last output nor any file below the script's directory contains the text.
 func nowhere(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nowhere text")

@@ -15,34 +15,33 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// clearOrder is the order in which things are removed: what uses another first.
+// clearOrder is the order of removal: a thing is removed before the things that it uses.
 var clearOrder = []LeftoverKind{LeftProcess, LeftShared, LeftGroup, LeftMount, LeftFolder, LeftObjects}
 
-// Clearer removes one thing by the name that its record has, and says whether it was there.
+// Clearer removes the thing that a record names and reports whether it existed.
 type Clearer func(ctx context.Context, name string) (was bool, err error)
 
-// Releaser gives back what servers that were killed have elsewhere in the machine than in a folder,
-// which is removed next and says what that is. The servers may be ending just now.
+// Releaser gives back resources outside a folder that belong to killed servers with data in the folder. It is called
+// before the folder is removed, and the servers may still be ending.
 type Releaser func(folder string) error
 
-// Clear removes what programs of this user that were killed have left behind, as
-// their records say, and returns one line for each thing that it removed. What
-// belongs to a program that runs, and what no record names, is not touched. A
-// record of which something could not be removed stays, for the next time. What is in
-// Kubernetes is for ClearObjects. Every folder is shown to all releasers before it goes.
+// Clear removes what killed programs of this user left behind, according to their records. It returns one line for
+// each thing that it removed. Clear does not touch things that no record names, or that belong to a running program.
+// The record of a thing that could not be removed stays, so the next call tries again. Objects in Kubernetes are left
+// to ClearObjects. Each folder is passed to all releasers before it is removed.
 func Clear(ctx context.Context, releasers ...Releaser) ([]string, error) {
 	return clearRecords(ctx, nil, releasers)
 }
 
-// ClearObjects is Clear for what is in Kubernetes, which may not be reached now.
+// ClearObjects is like Clear, but for objects in Kubernetes, which may be unreachable.
 func ClearObjects(ctx context.Context, remove Clearer) ([]string, error) {
 	return clearRecords(ctx, remove, nil)
 }
 
-// clearRecords clears the records that name objects, by a Clearer, or without one the others.
+// clearRecords clears the records that name objects if a Clearer is given, and all other records if not.
 func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([]string, error) {
 	if _, err := os.Lstat(statePath()); errors.Is(err, os.ErrNotExist) || system.Supported() != nil {
-		return nil, nil // nobody has started anything, and no folder is made, as where none can be
+		return nil, nil // nothing was ever started by this user; do not create the folder
 	}
 	unlock, err := lockRecords()
 	if err != nil {
@@ -55,7 +54,7 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 	}
 	boot := thisProcess().Boot
 	var cleared []string
-	for _, r := range slices.Backward(records) { // a later one of the same program may have mounts in a folder of an earlier one
+	for _, r := range slices.Backward(records) { // newest first: a later record may have mounts in a folder of an earlier one
 		if r.Alive {
 			continue
 		}
@@ -72,13 +71,13 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 			errOne = os.Remove(r.path)
 		}
 		if errOne != nil && objects != nil {
-			errOne = fmt.Errorf("%w: where all of that Kubernetes cluster is gone, delete %s", errOne, r.path)
+			errOne = fmt.Errorf("%w: if that Kubernetes cluster no longer exists, delete %s", errOne, r.path)
 		}
 		if errOne != nil {
 			err = errors.Join(err, fmt.Errorf("clear what process %d left behind: %w", r.PID, errOne))
 		}
 	}
-	for _, path := range damaged { // the owner was killed before it made anything, unless it is writing just now
+	for _, path := range damaged { // the owner was killed before it started anything, unless it is writing just now
 		if info, errStat := os.Stat(path); errStat == nil && time.Since(info.ModTime()) > time.Minute {
 			err = errors.Join(err, os.Remove(path))
 		}
@@ -86,7 +85,7 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 	return cleared, err
 }
 
-// lockRecords keeps two programs from clearing at once.
+// lockRecords prevents two programs from clearing at the same time.
 func lockRecords() (unlock func(), err error) {
 	folder, err := stateFolder()
 	if err != nil {
@@ -97,16 +96,16 @@ func lockRecords() (unlock func(), err error) {
 		err = system.Lock(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock the folder for records of what has to be cleared: %w", err)
+		return nil, fmt.Errorf("lock the folder of cleanup records: %w", err)
 	}
-	return func() { file.Close() }, nil // which unlocks it
+	return func() { file.Close() }, nil // closing releases the lock
 }
 
-// clear removes what one record names. Processes, groups and mounts do not outlive a restart of
-// the machine.
+// clear removes what one record names. Processes, groups and mounts of an earlier boot are skipped, because they did
+// not survive the restart.
 func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, releasers []Releaser) (cleared []string, err error) {
 	for _, kind := range clearOrder {
-		for _, l := range slices.Backward(i.Made) { // what was made last first
+		for _, l := range slices.Backward(i.Made) { // newest first
 			if l.Kind != kind || slices.Contains([]LeftoverKind{LeftProcess, LeftShared, LeftGroup, LeftMount}, kind) && i.Boot != boot {
 				continue
 			}
@@ -120,7 +119,7 @@ func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, rel
 	return cleared, err
 }
 
-// clear removes one thing, and says whether it was there.
+// clear removes one thing and reports whether it existed.
 func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releaser) (was bool, err error) {
 	switch l.Kind {
 	case LeftObjects:
@@ -128,7 +127,7 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	case LeftProcess:
 		was, err = killTree(processID{pid: l.PID, start: l.Start})
 	case LeftShared:
-		if s, errOne := readStat(l.PID); errOne != nil || s.start == l.Start { // else the number is another process's
+		if s, errOne := readStat(l.PID); errOne != nil || s.start == l.Start { // otherwise the number belongs to another process
 			was = forgetShared(l.PID)
 		}
 	case LeftGroup:
@@ -144,12 +143,12 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	return was, nil
 }
 
-// endLimit bounds the wait for processes that were sent SIGKILL; one that is
-// in the middle of a disk's work ends when that is done, and a namespace when all in it have.
+// endLimit bounds the wait for processes after SIGKILL. A process in the middle of a disk operation ends when the
+// operation does. A namespace ends with its last process.
 const endLimit = time.Minute
 
-// removeFolder removes a folder with all that is in it, unless something is
-// still mounted there. Servers that are just being killed may write meanwhile.
+// removeFolder removes a folder and its contents, unless something is still mounted there. Servers that are being
+// killed may still write to it.
 func removeFolder(path string, releasers ...Releaser) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -158,7 +157,7 @@ func removeFolder(path string, releasers ...Releaser) (bool, error) {
 	case err != nil:
 		return false, err
 	case !info.IsDir():
-		return false, fmt.Errorf("%s is not a folder any more: look at it and remove it", path)
+		return false, fmt.Errorf("%s is no longer a folder: inspect it and remove it", path)
 	}
 	mounts, err := mountsBelow(path)
 	if err != nil {
@@ -175,7 +174,7 @@ func removeFolder(path string, releasers ...Releaser) (bool, error) {
 	return true, Until(context.Background(), endLimit, func() error { return os.RemoveAll(path) })
 }
 
-// unmount removes a mount even while it is in use, and reports whether it was there.
+// unmount removes a mount, even one in use, and reports whether it existed.
 func unmount(path string) (bool, error) {
 	mounts, err := mountsBelow(path)
 	if err != nil || !slices.Contains(mounts, path) {
@@ -187,13 +186,12 @@ func unmount(path string) (bool, error) {
 	return true, nil
 }
 
-// mountsBelow lists the mounts at a path and below it; see /proc/PID/mountinfo in
-// proc(5). Asking the file system itself would hang or fail where the program behind
-// a mount is dead.
+// mountsBelow lists the mounts at a path and below it; see /proc/PID/mountinfo in proc(5). It does not ask the file
+// system, because the call would hang or fail if the program behind the mount is dead.
 func mountsBelow(path string) (found []string, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // mounts are made on Linux alone
-		return nil, fmt.Errorf("list what is mounted: %w", err)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // only Linux has mounts of ours
+		return nil, fmt.Errorf("list mounts: %w", err)
 	}
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range bytes.Lines(text) {

@@ -21,16 +21,16 @@ import (
 	"stroppy/internal/cluster/cgroup"
 )
 
-// owned is what a program made that is killed then.
+// owned holds what a program made before it is killed.
 type owned struct {
 	ID, Folder, Mount string
-	Group             string // of one of the processes; empty where none can be made
+	Group             string // of one of the processes; empty if groups are not available
 	PIDs              []int
 	Keepers           []int // of the namespaces
 }
 
-// ownNetwork makes one of each kind of thing, says so, and waits to be killed.
-// text is "loopback" or "namespaces" and a folder.
+// ownNetwork makes one thing of each kind, reports them, and waits to be killed. text is "loopback" or "namespaces"
+// and a folder.
 func ownNetwork(text string) error {
 	kind, parent, _ := strings.Cut(text, " ")
 	n, err := NewNetwork(context.Background(), 2, kind == "loopback")
@@ -46,7 +46,7 @@ func ownNetwork(text string) error {
 		}
 	}
 	for i := range 2 {
-		// It does not heed the signals that report of this program's end.
+		// It ignores the signals that report the end of this program.
 		p, err := n.Host(i).Start(exec.Command("sh", "-c", `trap "" TERM HUP; echo >"$0"; sleep 1000 & wait`, ready), syscall.SIGTERM)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func ownNetwork(text string) error {
 		}
 	}
 	if s := NewServer(0, n.Host(0), parent, ready, Program{}); s.Stressable() == nil {
-		above, err := cgroup.Of(os.Getpid())
+		above, err := cgroup.ByPID(os.Getpid())
 		if err != nil {
 			return err
 		}
@@ -128,10 +128,9 @@ func aliveNow(pid int) bool {
 	return err == nil && s.state != 'Z'
 }
 
-// TestClear kills programs that made networks, on namespaces and on loopback. The
-// namespaces go with their program, and with them their processes, which heed no
-// signal that can be ignored, and their links; the rest is cleared, while what
-// others have made stays.
+// TestClear kills programs that made networks, on namespaces and on loopback. Namespaces end with their program, with
+// their links, and with their processes, even if these ignore signals. Clear removes the rest and keeps what others
+// have made.
 func TestClear(t *testing.T) {
 	for _, kind := range []string{"namespaces", "loopback"} {
 		t.Run(kind, func(t *testing.T) {
@@ -216,7 +215,7 @@ func tracesOf(t *testing.T, made owned) []string {
 	return traces(t, made.ID)
 }
 
-// stillWhole looks at what a living program made.
+// stillWhole checks that all that a living program made exists.
 func stillWhole(t *testing.T, kind string, living owned) {
 	t.Helper()
 	for _, pid := range living.PIDs {
@@ -236,8 +235,7 @@ func stillWhole(t *testing.T, kind string, living owned) {
 	}
 }
 
-// endOwner ends the living program by its record, as cluster down does, and
-// clears what it left.
+// endOwner ends the living program by its record, as cluster down does, and clears what it left.
 func endOwner(t *testing.T, living owned) {
 	t.Helper()
 	records, err := Records()
@@ -263,8 +261,8 @@ func endOwner(t *testing.T, living owned) {
 	goByThemselves(t, living)
 }
 
-// foreign makes a bridge that is named as our links are and that no program of ours
-// has made, and returns a check that it is still there.
+// foreign makes a bridge with a name like our links, which no program of ours has made. It returns a check that the
+// bridge exists.
 func foreign(t *testing.T) func() {
 	t.Helper()
 	id := randomName()
@@ -284,9 +282,9 @@ func foreign(t *testing.T) func() {
 	}
 }
 
-// TestClearKnowsWhose writes records of owners that cannot be compared with the
-// processes of now, and records that were damaged.
-func TestClearKnowsWhose(t *testing.T) {
+// TestClearSparesUnknownOwners writes damaged records, and records of owners that cannot be compared with present
+// processes.
+func TestClearSparesUnknownOwners(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	state, err := stateFolder()
 	if err != nil {
@@ -305,7 +303,7 @@ func TestClearKnowsWhose(t *testing.T) {
 		owner          owner
 		lives          bool
 		tail           string // damage at the end
-		folder, record bool   // stays
+		folder, record bool   // not removed
 		processStays   bool
 	}{
 		{name: "alive", owner: self, lives: true, folder: true, record: true, processStays: true},
@@ -367,8 +365,7 @@ func TestClearKnowsWhose(t *testing.T) {
 	}
 }
 
-// TestClearLeavesMounts holds that a folder in which something is mounted that
-// no record names is not removed.
+// TestClearLeavesMounts checks that a folder with a mount that no record names is not removed.
 func TestClearLeavesMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped engine: mounts: run as root")

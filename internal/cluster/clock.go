@@ -12,39 +12,36 @@ import (
 	"time"
 )
 
-// steering is what a Server knows of its clock; guarded by its mu.
+// steering is the state of a Server's clock; guarded by the server's mu.
 //
-// libfaketime (https://github.com/wolfcw/libfaketime) comes between the server
-// and the C library's clocks. Before each answer it reads a file, such as
-// "+2.500000 x1.05": a clock that is 2.5 s ahead of the machine's at the start of
-// the process, and runs 1.05 times as fast since. The monotonic clock stays as it
-// is, and so do the times of files.
+// libfaketime (https://github.com/wolfcw/libfaketime) intercepts the clock calls of the C library. Before each answer
+// it reads a file, such as "+2.500000 x1.05". This clock is 2.5 s ahead of the machine's clock at the start of the
+// process and runs 1.05 times as fast since then. The monotonic clock and the times of files are not changed.
 type steering struct {
-	why       error     // it is not steered
-	since     time.Time // of the server's process
+	why       error     // why the clock cannot be changed; nil if it can
+	since     time.Time // start of the server's process
 	deviation deviation
 }
 
-// deviation is how a clock differs from the machine's.
+// deviation is the difference between a clock and the machine's clock.
 type deviation struct {
 	ahead time.Duration // at from
 	from  time.Time
-	drift float64 // is gained in each second after from, in seconds
+	drift float64 // seconds gained per second after from
 }
 
-// line is what libfaketime reads for a process that was started at since.
+// line returns the file content for libfaketime in a process that was started at since.
 func (d deviation) line(since time.Time) string {
 	ahead := d.ahead + time.Duration(d.drift*float64(since.Sub(d.from)))
 	return fmt.Sprintf("%+.6f x%s\n", ahead.Seconds(), strconv.FormatFloat(1+d.drift, 'f', -1, 64))
 }
 
-// clockFile says what time it is to the server.
+// clockFile returns the path of the file that libfaketime reads.
 func (s *Server) clockFile() string {
 	return filepath.Join(filepath.Dir(s.log), "."+s.Name()+".clock")
 }
 
-// writeClock writes the file; mu is held. The server reads the old one or the new
-// one, never a part.
+// writeClock replaces the file atomically; mu is held.
 func (s *Server) writeClock() error {
 	draft := s.clockFile() + ".new"
 	if err := os.WriteFile(draft, []byte(s.deviation.line(s.since)), 0o644); err != nil {
@@ -53,8 +50,7 @@ func (s *Server) writeClock() error {
 	return os.Rename(draft, s.clockFile())
 }
 
-// preload puts libfaketime between the command and the clock, if there has to be
-// one and it can.
+// preload sets libfaketime in the environment of the command, if the program wants it and it can be used.
 func (s *Server) preload(cmd *exec.Cmd) error {
 	if !s.program.Clock {
 		return nil
@@ -64,11 +60,11 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 	defer s.mu.Unlock()
 	s.why = why
 	if why != nil {
-		return nil // a fault of the clock will say so
+		return nil // a clock fault reports the reason
 	}
 	s.since = time.Now()
 	if err := s.writeClock(); err != nil {
-		return fmt.Errorf("say what time it is: %w", err)
+		return fmt.Errorf("write the clock file: %w", err)
 	}
 	cmd.Env = append(cmd.Environ(), "LD_PRELOAD="+library,
 		"FAKETIME_TIMESTAMP_FILE="+s.clockFile(), "FAKETIME_NO_CACHE=1",
@@ -76,20 +72,19 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 	return nil
 }
 
-// forgetShared removes what libfaketime leaves in /dev/shm of a process that was killed, and says
-// whether it was there: a semaphore and a memory by which the programs that the process starts
-// know its clock. It is called when the process has ended, because a program that finds them
-// removed makes its own, and leaves them.
+// forgetShared removes the files in /dev/shm that libfaketime leaves of a killed process, and reports whether there
+// were any. Child processes learn the clock from this semaphore and shared memory. Call forgetShared only after the
+// process has ended: a running program would create the files again and leave them.
 func forgetShared(pid int) (was bool) {
 	for _, name := range []string{"faketime_shm_", "sem.faketime_sem_"} {
-		if os.Remove("/dev/shm/"+name+strconv.Itoa(pid)) == nil { // it is not there if the clock is not steered
+		if os.Remove("/dev/shm/"+name+strconv.Itoa(pid)) == nil { // absent if the clock is not steered
 			was = true
 		}
 	}
 	return was
 }
 
-// recordShared notes what a process may leave in /dev/shm if this program is killed.
+// recordShared records what a process may leave in /dev/shm if this program is killed.
 func (s *Server) recordShared(p *Process) error {
 	if !s.program.Clock || s.host == nil {
 		return nil
@@ -97,7 +92,7 @@ func (s *Server) recordShared(p *Process) error {
 	return s.host.network.record.Add(Leftover{Kind: LeftShared, PID: p.PID(), Start: p.id().start})
 }
 
-// Steered says why the node's clock cannot be steered, nil if it can.
+// Steered returns why the node's clock cannot be changed, or nil if it can.
 func (s *Server) Steered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +100,7 @@ func (s *Server) Steered() error {
 	case !s.program.Clock:
 		return errors.New("its cluster was started on the machine's own clock")
 	case s.program.Now == nil:
-		return errors.New("nobody can ask this kind of server what time it is, so nobody could see what becomes of its clock")
+		return errors.New("this kind of server cannot be asked for its time, so the fault could not be verified")
 	case s.why != nil:
 		return s.why
 	case s.since.IsZero() && !s.planned:
@@ -114,27 +109,27 @@ func (s *Server) Steered() error {
 	return nil
 }
 
-// steer makes the node's clock deviate until heal.
+// steer applies a deviation to the node's clock until heal is called.
 func (s *Server) steer(d deviation) (heal func() error, err error) {
 	if err := s.Steered(); err != nil {
-		return nil, fmt.Errorf("steer the clock of %s: %w", s.Name(), err)
+		return nil, fmt.Errorf("change the clock of %s: %w", s.Name(), err)
 	}
 	set := func(d deviation) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.deviation = d
 		if err := s.writeClock(); err != nil {
-			return fmt.Errorf("steer the clock of %s: %w", s.Name(), err)
+			return fmt.Errorf("change the clock of %s: %w", s.Name(), err)
 		}
 		return nil
 	}
 	return func() error { return set(deviation{}) }, set(d)
 }
 
-// Now is the time that the server says it is.
+// Now returns the server's own time.
 func (s *Server) Now(ctx context.Context) (time.Time, error) {
 	if s.program.Now == nil {
-		return time.Time{}, fmt.Errorf("ask %s what time it is: nobody can ask this kind of server", s.Name())
+		return time.Time{}, fmt.Errorf("ask %s for its time: this kind of server cannot be asked", s.Name())
 	}
 	return s.program.Now(ctx)
 }
@@ -149,20 +144,20 @@ func (s *Server) removeClock() error {
 // Clocked is a node whose clock can be read.
 type Clocked interface {
 	Name() string
-	Awake() bool // it can be asked
+	Awake() bool // the server can answer
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// clockwork is a clock that can be changed and read.
+// clockwork is a clock that can be read and changed.
 type clockwork interface {
 	Clocked
 	steer(d deviation) (heal func() error, err error)
 }
 
-// Put makes a clock deviate until heal.
+// Put applies a deviation to a clock until heal is called.
 type Put func(ctx context.Context) (heal func(ctx context.Context) error, err error)
 
-// steerTo makes a clockwork deviate.
+// steerTo returns a Put that applies d to c.
 func steerTo(c clockwork, d deviation) Put {
 	return func(context.Context) (func(context.Context) error, error) {
 		heal, err := c.steer(d)
@@ -170,24 +165,23 @@ func steerTo(c clockwork, d deviation) Put {
 	}
 }
 
-// driftWithin bounds the time that it takes to measure the rate of a clock.
+// driftWithin bounds the time for measuring the rate of a clock.
 const driftWithin = 10 * time.Second
 
-// JumpClock puts the node's clock forward by a time, or back by a negative one, and
-// asks the server what time it is: before it, after it, and after the heal.
+// JumpClock moves the node's clock forward by a duration, or back if it is negative. It verifies the fault and the
+// heal by asking the server for its time.
 func (s *Server) JumpClock(ctx context.Context, by time.Duration) (Effect, error) {
 	return JumpClock(ctx, s, by, steerTo(s, deviation{ahead: by, from: time.Now()}))
 }
 
-// DriftClock makes the node's clock run so many times as fast as it should, from now on.
-// It watches the server's time for long enough to measure its rate, and sees after the
-// heal that the clock is right and stays so.
+// DriftClock makes the node's clock run at a rate from now on. It verifies the rate by asking the server for its
+// time. The heal verifies that the clock is right and stays right.
 func (s *Server) DriftClock(ctx context.Context, rate float64) (Effect, error) {
 	return driftClock(ctx, s, rate)
 }
 
-// JumpClock puts the clock of a node forward by a time, or back by a negative one, by what put
-// does, and asks the server what time it is: before it, after it, and after the heal.
+// JumpClock moves the clock of a node by a duration through put. It verifies the fault and the heal by asking the
+// server for its time.
 func JumpClock(ctx context.Context, c Clocked, by time.Duration, put Put) (Effect, error) {
 	e, before, after, err := deviate(ctx, c, put, by.Abs())
 	if err != nil {
@@ -196,7 +190,7 @@ func JumpClock(ctx context.Context, c Clocked, by time.Duration, put Put) (Effec
 	moved := after.ahead - before.ahead
 	e.Seen = "clock moved by " + moved.Round(time.Millisecond).String()
 	if off := (moved - by).Abs(); off > by.Abs()/2+after.sure+before.sure {
-		return e, fmt.Errorf("the clock of %s was to jump by %v and moved by %s", c.Name(), by, moved.Round(time.Millisecond))
+		return e, fmt.Errorf("the clock of %s moved by %[3]s instead of %[2]v", c.Name(), by, moved.Round(time.Millisecond))
 	}
 	return e, nil
 }
@@ -217,15 +211,15 @@ func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) 
 		drift := last.ahead - first.ahead
 		e.Seen = fmt.Sprintf("clock drifted by %s in %s", drift.Round(time.Millisecond), passed.Round(time.Millisecond))
 		if passed < time.Second || asked.Abs() < 4*unsure || (drift-asked).Abs() > asked.Abs()/2 {
-			return fmt.Errorf("the clock of %s was to run at rate %s; %s", c.Name(), strconv.FormatFloat(rate, 'f', -1, 64), e.Seen)
+			return fmt.Errorf("the clock of %s does not run at rate %s: %s", c.Name(), strconv.FormatFloat(rate, 'f', -1, 64), e.Seen)
 		}
 		return nil
 	})
 	return e, err
 }
 
-// deviate changes a clock and returns its offsets before and after. The heal of the
-// effect sees that the clock is where it was before: nearer than half of least.
+// deviate changes a clock and returns its offsets before and after. The heal of the effect verifies that the clock is
+// within half of least of its first offset.
 func deviate(ctx context.Context, c Clocked, put Put, least time.Duration) (e Effect, before, after offset, err error) {
 	if before, err = offsetOf(ctx, c); err != nil {
 		return e, before, after, err
@@ -236,7 +230,7 @@ func deviate(ctx context.Context, c Clocked, put Put, least time.Duration) (e Ef
 	}
 	right := func(ctx context.Context) (string, error) {
 		if !c.Awake() {
-			return "the server, which is down or paused, goes on with a right clock", nil
+			return "the server is down or paused, and continues with a right clock", nil
 		}
 		now, err := offsetOf(ctx, c)
 		if err != nil {
@@ -255,10 +249,10 @@ func deviate(ctx context.Context, c Clocked, put Put, least time.Duration) (e Ef
 	return e, before, after, err
 }
 
-// offset is how far a node's clock was ahead of this program's.
+// offset is the lead of a node's clock over this program's clock.
 type offset struct {
 	ahead time.Duration
-	sure  time.Duration // ahead may be wrong by this, for the question took time
+	sure  time.Duration // error bound of ahead: half the time of the query
 	at    time.Time
 }
 
@@ -267,7 +261,7 @@ func offsetOf(ctx context.Context, c Clocked) (offset, error) {
 	now, err := c.Now(ctx)
 	took := time.Since(asked)
 	if err != nil {
-		return offset{}, fmt.Errorf("ask %s what time it is: %w", c.Name(), err)
+		return offset{}, fmt.Errorf("ask %s for its time: %w", c.Name(), err)
 	}
 	middle := asked.Add(took / 2)
 	return offset{ahead: now.Round(0).Sub(middle.Round(0)), sure: took / 2, at: middle}, nil

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// TestDeviation holds that the line that is written for a process, read by
-// libfaketime's rule, start + offset + (now - start) * rate, gives one clock,
-// whenever the process was started.
+// TestDeviation checks that the line for libfaketime gives one clock, whenever the process was started. libfaketime
+// computes start + offset + (now - start) * rate.
 func TestDeviation(t *testing.T) {
 	from := time.Date(2026, 8, 5, 12, 0, 0, 0, time.UTC)
 	for _, d := range []deviation{
@@ -43,7 +42,7 @@ func TestDeviation(t *testing.T) {
 	}
 }
 
-// TestSteerable holds which programs are refused.
+// TestSteerable checks which programs are refused.
 func TestSteerable(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,7 +60,7 @@ func TestSteerable(t *testing.T) {
 	for program, c := range map[string]struct{ text, want string }{
 		self:                         {"", "is written in Go"},
 		filepath.Join(dir, "static"): {static.String(), "is linked statically"},
-		filepath.Join(dir, "script"): {"#!/bin/sh\n", "see how"},
+		filepath.Join(dir, "script"): {"#!/bin/sh\n", "find out how"},
 		filepath.Join(dir, "none"):   {"", "no such file"},
 	} {
 		if c.text != "" {
@@ -75,12 +74,12 @@ func TestSteerable(t *testing.T) {
 	}
 }
 
-// Jump is JumpClock that does not look at its effect.
+// Jump is JumpClock without verification.
 func (s *Server) Jump(_ context.Context, by time.Duration) (heal func() error, err error) {
 	return s.steer(deviation{ahead: by, from: time.Now()})
 }
 
-// Rate is DriftClock that does not look at its effect.
+// Rate is DriftClock without verification.
 func (s *Server) Rate(_ context.Context, factor float64) (heal func() error, err error) {
 	return s.steer(deviation{from: time.Now(), drift: factor - 1})
 }

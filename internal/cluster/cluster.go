@@ -1,9 +1,6 @@
-// Package cluster starts real database servers on this machine, for tests, for
-// benchmarks and for the command that shows a cluster. One folder below it holds
-// one kind of server. This package holds what they share: finding programs, a
-// free port, and processes that leave nothing behind; a NodeSet, which every kind's
-// cluster stands on; Alone, for a single server. What every kind
-// has to stand is in clustertest.
+// Package cluster starts real database servers on this machine, for runs, tests and benchmarks. Each folder below it
+// holds one kind of server. This package holds the shared parts: programs, ports, processes that leave nothing
+// behind, and NodeSet, the base of every kind. Package clustertest holds the tests that every kind must pass.
 package cluster
 
 import (
@@ -23,37 +20,34 @@ import (
 	"time"
 )
 
-// Cluster is a running database of one or more nodes. Its
-// methods may be called from several goroutines. Nodes are numbered from 0 in
-// the order in which they came; a number is never used again.
+// Cluster is a running database of one or more nodes. Its methods may be called from several goroutines. Nodes are
+// numbered from 0 in the order in which they joined, and a number is never used again.
 type Cluster interface {
-	// URL is the address of the whole cluster as --db takes it.
+	// URL returns the address of the whole cluster in the form that --db takes.
 	URL() string
-	// NodeURL is the address of node i alone, to read what it holds; empty where there
-	// is none, or no node holds everything.
+	// NodeURL returns the address of node i alone, for reading its copy of the data. It is empty if the node has no
+	// such address, or if no node holds all data.
 	NodeURL(i int) string
-	// Nodes are the nodes that belong to the cluster now, dead ones included.
+	// Nodes returns the current members, dead ones included.
 	Nodes() []Node
-	// Leader returns the number of the node that takes the writes. While an
-	// election is going on it waits until ctx ends. ErrNoLeader: nodes of this
-	// kind are equal.
+	// Leader returns the number of the node that accepts writes. During an election it waits until ctx ends. It
+	// returns ErrNoLeader if nodes of this kind are equal.
 	Leader(ctx context.Context) (int, error)
-	// WaitHealthy returns when the database itself says that all nodes are members,
-	// have caught up, and answer; the error at the end of ctx says which did not.
+	// WaitHealthy waits until the database reports that all nodes are members, have caught up, and answer. When ctx
+	// ends, the error names the nodes that did not.
 	WaitHealthy(ctx context.Context) error
-	// Stop ends all nodes and takes away all that Start made. It may be called
-	// again.
+	// Stop ends all nodes and removes all that Start made. It may be called again.
 	Stop() error
 }
 
-// Local is a cluster on this machine: its nodes are each a LocalNode.
+// Local is a cluster on this machine. Each of its nodes is a LocalNode.
 type Local interface {
 	Cluster
-	// Network joins the nodes.
+	// Network returns the network that joins the nodes.
 	Network() *Network
 }
 
-// LocalNodes are the nodes of a cluster on this machine.
+// LocalNodes returns the nodes of a cluster on this machine.
 func LocalNodes(c Local) []LocalNode {
 	nodes := c.Nodes()
 	list := make([]LocalNode, len(nodes))
@@ -63,7 +57,7 @@ func LocalNodes(c Local) []LocalNode {
 	return list
 }
 
-// AsLocal returns a nil interface with an error, and not a nil pointer in one.
+// AsLocal converts the results of a start. If err is not nil, the interface is nil, and does not hold a nil pointer.
 func AsLocal[C Local](c C, err error) (Local, error) {
 	if err != nil {
 		return nil, err
@@ -71,20 +65,20 @@ func AsLocal[C Local](c C, err error) (Local, error) {
 	return c, nil
 }
 
-// ErrNoLeader is what Leader gives where all nodes are equal.
+// ErrNoLeader is returned by Leader if all nodes are equal.
 var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them leads")
 
-// Node is one node of a cluster, wherever it runs. What can be done to it are the
-// methods that it has beside these: the package nemesis names them as capabilities.
+// Node is one node of a cluster on any machine. A node has more methods if it supports faults; package nemesis names
+// them as capabilities.
 type Node interface {
 	Number() int
 	Name() string // n0, n1 …
-	// Running reports whether its server is there now, paused or not.
+	// Running reports whether the server exists now, paused or not.
 	Running() bool
 }
 
-// Auxiliary is a process beside the servers of the database that has none of its data, such
-// as an agent that fails over. A *Server is one. A call that returns nil has seen its effect.
+// Auxiliary is a process beside the database servers that holds no data, such as a failover agent. A *Server is an
+// Auxiliary. A call that returns nil has verified its effect.
 type Auxiliary interface {
 	Name() string
 	Running() bool
@@ -95,58 +89,54 @@ type Auxiliary interface {
 	Resume(ctx context.Context) error
 }
 
-// Usage is what a server elsewhere has used of its machine since it began, as who looks after it
-// says.
+// Usage holds the resources that a server on another machine has used since it started, according to its host.
 type Usage struct {
-	Of          string    // what has used it; another one began at nothing
-	At          time.Time // when that was looked at, by the clock there
+	Of          string    // identifies the user of the resources; a new one starts at zero
+	At          time.Time // time of the measurement, by the clock of that machine
 	CPUSeconds  float64   // user and system
 	MemoryBytes int64     // at that time
 	Traffic     *Traffic  // nil: not known
 	StoredBytes *int64    // on its volumes at that time; nil: not known
 }
 
-// Traffic is what a server has received and sent since it began.
+// Traffic is the number of bytes that a server has received and sent since it started.
 type Traffic struct {
-	At             time.Time // when that was looked at, by the clock there
+	At             time.Time // time of the measurement, by the clock of that machine
 	Received, Sent int64     // bytes
 }
 
-// LocalNode is a node whose server runs on this machine. A call that fails says
-// so; a node that is already as asked is no error. What returns nil has seen its
-// effect.
+// LocalNode is a node whose server runs on this machine. A call that returns nil has verified its effect. A call
+// succeeds if the node is already in the requested state.
 type LocalNode interface {
 	Node
 	Host() *Host
-	Dir() string // where its data are
-	PIDs() []int // of its processes; none when it is down
+	Dir() string // folder of the data
+	PIDs() []int // its processes; none if it is down
 
-	Kill(ctx context.Context) error        // SIGKILL to all its processes at once, whatever ctx says; returns when they are gone
-	Terminate(ctx context.Context) error   // the shutdown in good order that the server's manual names
-	Restart(ctx context.Context) error     // starts it on its own data; returns when it answers
-	Pause(ctx context.Context) error       // SIGSTOP; returns when all its processes are stopped
-	StillPaused(ctx context.Context) error // says why it goes on although nobody has resumed it
-	Resume(ctx context.Context) error      // SIGCONT; returns when none of its processes is stopped
-	// Replace kills the node, takes its data away, and lets it join again
-	// empty, as an operator that lost a machine does. It returns when it answers.
+	Kill(ctx context.Context) error        // sends SIGKILL to all processes at once and returns when they are gone, even after ctx has ended
+	Terminate(ctx context.Context) error   // the clean shutdown of the server's manual
+	Restart(ctx context.Context) error     // starts it on its own data and returns when it answers
+	Pause(ctx context.Context) error       // SIGSTOP; returns when all processes are stopped
+	StillPaused(ctx context.Context) error // returns why it runs although nobody has resumed it
+	Resume(ctx context.Context) error      // SIGCONT; returns when no process is stopped
+	// Replace kills the node, removes its data and lets it join again empty, as an operator does after the loss of a
+	// machine. It returns when the node answers.
 	Replace(ctx context.Context) error
 }
 
-// Effect is a fault that is in effect, which was seen.
+// Effect is a fault that was verified to be in effect.
 type Effect struct {
 	Seen string // how it was seen
-	// Still says why the effect is not there any more although nobody has healed
-	// it. Nil: it is not known.
+	// Still returns why the effect has ended although nobody has healed it. Nil means that this is unknown.
 	Still func(ctx context.Context) error
-	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
-	// called again when it fails. Nil: there is nothing to undo.
+	// Heal undoes the fault, verifies that its effect has ended, and returns how this was seen. It may be called
+	// again after an error. Nil means that there is nothing to undo.
 	Heal func(ctx context.Context) (seen string, err error)
-	// EndsItself is set where Heal undoes nothing, but waits for an end that comes by itself.
+	// EndsItself is set if Heal undoes nothing, but waits for an end that comes by itself.
 	EndsItself bool
 }
 
-// healing is the Heal of an Effect: it undoes the fault and sees within a limit that
-// its effect has ended.
+// healing returns the Heal of an Effect. It undoes the fault and verifies within a limit that its effect has ended.
 func healing(limit time.Duration, heal func() error, ended func(context.Context) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (seen string, err error) {
 		if err := Until(ctx, SeenWithin, heal); err != nil {
@@ -157,7 +147,7 @@ func healing(limit time.Duration, heal func() error, ended func(context.Context)
 	}
 }
 
-// Mover is a cluster that can hand the lead over in good order.
+// Mover is a cluster that can hand leadership over in an orderly way.
 type Mover interface {
 	MoveLeader(ctx context.Context, to int) error
 }
@@ -168,44 +158,39 @@ type Resizer interface {
 	Remove(ctx context.Context, node int) error
 }
 
-// Options say what cluster to start.
+// Options describe the cluster to start.
 type Options struct {
 	Nodes int
-	// Dir gets one folder a node. Empty: a new temporary folder, which Stop
-	// removes.
+	// Dir gets one folder per node. If it is empty, a temporary folder is used, which Stop removes.
 	Dir string
-	// InMemory takes the temporary folder from /dev/shm, which takes away the
-	// cost of fsync and, with it, its meaning.
+	// InMemory puts the temporary folder into /dev/shm. Then fsync costs nothing and guarantees nothing.
 	InMemory bool
-	// Loopback keeps all nodes on 127.0.0.1 even where namespaces could be had.
+	// Loopback keeps all nodes on 127.0.0.1 even if namespaces are available.
 	Loopback bool
-	// FaultFS puts a file system under every node's data that can lose what was
-	// not synced, fill up, and be slow. It costs speed.
+	// FaultFS puts a file system under every node's data that can lose unsynced writes, fill up, and be slow. It
+	// costs speed.
 	FaultFS bool
-	// Clock lets the clock of every node be steered, where its program allows it.
-	// It costs speed.
+	// Clock lets the clock of every node be changed, if the program allows it. It costs speed.
 	Clock bool
-	// Unsupervised leaves a node down that has ended by itself.
+	// Unsupervised leaves a node down after it has ended by itself.
 	Unsupervised bool
-	// Connections is how many the clients open at once; 0: it is not known. Servers that bound
-	// them are started with as many as that, and some for others.
+	// Connections is the number of connections that the clients open at once; 0 means unknown. Servers with a limit
+	// are started with at least as many, plus a reserve.
 	Connections int
-	// Params are what stands behind the question mark of --cluster KIND:N?….
-	// A kind refuses those that it does not know; bin, the folder of the programs, is
-	// known to every kind that has some.
+	// Params are the parameters after the question mark of --cluster KIND:N?…. A kind returns an error for an unknown
+	// parameter. Every kind with programs knows bin, the folder of its programs.
 	Params url.Values
-	// DryRun starts and makes nothing: the error is a *PlannedError where the parameters are
-	// right.
+	// DryRun starts and makes nothing. The error is a *PlannedError if the parameters are right.
 	DryRun bool
 }
 
-// PlannedError says that a start went as far as a dry run goes.
+// PlannedError is returned by a start that went as far as a dry run goes.
 type PlannedError struct {
-	// Cluster is what would have been started, which can be asked what its kind, its options
-	// and its parameters decide, and for nothing else.
+	// Cluster is the cluster that would have been started. Only the properties that follow from its kind, options and
+	// parameters may be asked.
 	Cluster   Cluster
-	Uncounted bool  // it is there already, so that how many nodes it has is not known
-	Lacks     error // a MissingError where a program is not on this machine; else nil
+	Uncounted bool  // it exists already, so its number of nodes is unknown
+	Lacks     error // a MissingError if this machine lacks a program; otherwise nil
 }
 
 func (*PlannedError) Error() string { return "a dry run starts nothing" }
@@ -213,14 +198,14 @@ func (*PlannedError) Error() string { return "a dry run starts nothing" }
 // startAttempts bounds the tries to start a cluster.
 const startAttempts = 3
 
-// Kind is what Launch knows of a kind of cluster.
+// Kind describes a kind of cluster to Launch.
 type Kind struct {
 	Name      string   // as in --cluster NAME:N
-	PortTaken string   // what a server says when somebody else has its port
-	Further   int      // servers beside the nodes asked for, such as a router
-	Users     []string // of whom the first that exists runs servers that refuse root; none: the caller does
-	Product   string   // the servers' name where there are Users
-	Lacks     error    // why its programs cannot be run; nil: they can
+	PortTaken string   // the server's message for a port in use
+	Further   int      // number of servers beside the requested nodes, such as routers
+	Users     []string // the first that exists runs servers that refuse root; none: the caller runs them
+	Product   string   // the servers' name if there are Users
+	Lacks     error    // why its programs cannot be run; nil if they can
 }
 
 // launched is a cluster with a NodeSet inside.
@@ -231,12 +216,11 @@ type launched interface {
 	Logged(text string) bool
 }
 
-// Launch describes a cluster, makes its nodes, starts their servers by start, and
-// returns when all is healthy. An error leaves nothing behind. A port that was free
-// when it was chosen may be taken when the server binds it: then all is made anew.
+// Launch makes the nodes of a cluster, starts their servers through start, and returns when all are healthy. After an
+// error nothing is left behind. A free port may be taken before the server binds it; then Launch starts anew.
 func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C) error) (none C, err error) {
 	if o.Nodes < 1 {
-		return none, fmt.Errorf("start %s: %d nodes asked for, at least 1 is needed", k.Name, o.Nodes)
+		return none, fmt.Errorf("start %s: %d nodes requested, at least 1 is needed", k.Name, o.Nodes)
 	}
 	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(MissingError))) {
 		c := describe()
@@ -266,16 +250,14 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	}
 }
 
-// SpareConnections are those of a server that are for others than its clients: people,
-// supervisors, and those that the server reserves.
+// SpareConnections is the number of server connections reserved for others than the clients: people, supervisors and
+// the server itself.
 const SpareConnections = 50
 
-// MaxConnections is how many connections a server is started with that takes usual ones
-// where nothing is known.
+// MaxConnections returns the connection limit to start a server with; usual is the limit if nothing else is known.
 func (o *Options) MaxConnections(usual int) int { return max(usual, o.Connections+SpareConnections) }
 
-// Alone are the options of one server on 127.0.0.1 with settings of its own, of which
-// nobody asks anything.
+// Alone returns the options of a single server on 127.0.0.1 with its own settings and without a supervisor.
 func Alone(settings map[string]string) Options {
 	o := Options{Nodes: 1, Loopback: true, Unsupervised: true, Params: url.Values{}}
 	for name, value := range settings {
@@ -284,15 +266,15 @@ func Alone(settings map[string]string) Options {
 	return o
 }
 
-// Single is a server alone: the one node of a cluster that Alone describes. Its methods
-// may be called from several goroutines.
+// Single is the only node of a cluster that was started with the options of Alone. Its methods may be called from
+// several goroutines.
 type Single struct {
 	LocalNode
-	address url.URL // of the database that its clients use, for its superuser
+	address url.URL // of the clients' database, for the superuser
 	stop    func() error
 }
 
-// NewSingle is the one node of a cluster, whose clients use a database of it.
+// NewSingle returns the only node of a cluster; database is the one that its clients use.
 func NewSingle(c Local, database string) (*Single, error) {
 	u, err := url.Parse(c.NodeURL(0))
 	if err != nil {
@@ -305,8 +287,7 @@ func NewSingle(c Local, database string) (*Single, error) {
 // Stop ends the server and removes all that was made for it.
 func (s *Single) Stop() error { return s.stop() }
 
-// Restart shuts the server down in good order if it runs, and starts it again with the
-// same data.
+// Restart shuts the server down cleanly if it runs, and starts it again with the same data.
 func (s *Single) Restart(ctx context.Context) error {
 	if err := s.Terminate(ctx); err != nil {
 		return err
@@ -314,16 +295,16 @@ func (s *Single) Restart(ctx context.Context) error {
 	return s.LocalNode.Restart(ctx)
 }
 
-// Port is the server's TCP port on 127.0.0.1.
+// Port returns the server's TCP port on 127.0.0.1.
 func (s *Single) Port() int {
-	port, _ := strconv.Atoi(s.address.Port()) // which it was made with
+	port, _ := strconv.Atoi(s.address.Port()) // the port was made from a number
 	return port
 }
 
-// URL is the address of the clients' database for the superuser.
+// URL returns the address of the clients' database for the superuser.
 func (s *Single) URL() string { return s.address.String() }
 
-// URLFor is the address of a database for a user; an empty password is left out.
+// URLFor returns the address of a database for a user; an empty password is left out.
 func (s *Single) URLFor(user, password, database string) string {
 	u := s.address
 	u.User, u.Path = url.User(user), "/"+database
@@ -333,12 +314,11 @@ func (s *Single) URLFor(user, password, database string) string {
 	return u.String()
 }
 
-// MissingError says that a program that a server needs is not on this machine,
-// and which Debian package brings it, if one does.
+// MissingError reports that this machine lacks a program that a server needs.
 type MissingError struct {
 	Program string // the file that was looked for, such as initdb; empty: this build has no such cluster
 	Package string // the Debian package, such as postgresql; empty: no package has it
-	Hint    string // what to do where neither a package nor PATH is the answer
+	Hint    string // what to do if neither a package nor PATH helps
 }
 
 func (e MissingError) Error() string {
@@ -348,20 +328,19 @@ func (e MissingError) Error() string {
 	return fmt.Sprintf("the program %s is not on this machine: %s", e.Program, e.Advice())
 }
 
-// Advice says how the program gets there.
+// Advice returns how to install the program.
 func (e MissingError) Advice() string {
 	switch {
 	case e.Hint != "":
 		return e.Hint
 	case e.Package == "":
-		return "put " + e.Program + " on PATH, for no Debian package has it"
+		return "put " + e.Program + " on PATH; no Debian package has it"
 	}
 	return "install the Debian package " + e.Package
 }
 
-// Find returns the path of a program: the first on PATH, or else that in the newest
-// of the folders that match the patterns, which is where distributions keep several
-// versions. If there is none the error is a MissingError that names debianPackage.
+// Find returns the path of a program. It looks on PATH first. Then it takes the newest folder that matches the
+// patterns, because distributions keep several versions there. The error is a MissingError that names debianPackage.
 func Find(program, debianPackage string, patterns ...string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -375,16 +354,15 @@ func Find(program, debianPackage string, patterns ...string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Find is the function Find, unless the parameter bin names a folder: then the program
-// is taken from there, or the error is a *ParamError.
+// Find is like the function Find. If the parameter bin names a folder, only this folder is searched, and the error is
+// a *ParamError.
 func (o Options) Find(program, debianPackage string, patterns ...string) (string, error) {
 	found, err := o.FindAll([]string{program}, debianPackage, patterns...)
 	return found[program], err
 }
 
-// FindAll is Find for programs that are of one version only if they are in one folder:
-// that of bin, else the first on PATH that has all of them, else the newest that matches
-// the patterns.
+// FindAll is like Find for programs that must have the same version and so must be in one folder. It tries the folder
+// bin, then the first on PATH that has all of them, then the newest that matches the patterns.
 func (o Options) FindAll(programs []string, debianPackage string, patterns ...string) (map[string]string, error) {
 	bin, err := o.Bin()
 	if err != nil {
@@ -416,8 +394,7 @@ func (o Options) FindAll(programs []string, debianPackage string, patterns ...st
 	return found, nil
 }
 
-// Bin is the folder that the parameter bin names, as an absolute path; empty if it is
-// not given.
+// Bin returns the folder of the parameter bin as an absolute path, or "" if the parameter is not given.
 func (o Options) Bin() (string, error) {
 	if !o.Params.Has(paramBin) {
 		return "", nil
@@ -432,8 +409,7 @@ func (o Options) Bin() (string, error) {
 	return bin, nil
 }
 
-// programsIn returns the paths of the programs that a folder has, and the names of those
-// that it lacks.
+// programsIn returns the paths of the programs in a folder and the names of the missing ones.
 func programsIn(folder string, programs []string) (found map[string]string, lacks []string) {
 	found = map[string]string{}
 	for _, name := range programs {
@@ -447,7 +423,7 @@ func programsIn(folder string, programs []string) (found map[string]string, lack
 	return found, lacks
 }
 
-// FindFile is Find for a file that is no program, and on no path.
+// FindFile is like Find for a file that is not a program and not on PATH.
 func FindFile(name, debianPackage string, patterns ...string) (string, error) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(pattern, name))
@@ -461,7 +437,7 @@ func FindFile(name, debianPackage string, patterns ...string) (string, error) {
 	return "", MissingError{Program: name, Package: debianPackage}
 }
 
-// compareVersions orders paths that differ in a number, 9 before 15.
+// compareVersions orders paths that differ in a number: 9 before 15.
 func compareVersions(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
@@ -469,9 +445,8 @@ func compareVersions(a, b string) int {
 	return slices.Compare([]byte(a), []byte(b))
 }
 
-// Ports are taken below 32768, where Linux begins to give out ephemeral ports
-// (net.ipv4.ip_local_port_range), so that no outgoing connection takes the port
-// of a server while it is down.
+// Ports are taken below 32768, the first ephemeral port of Linux (net.ipv4.ip_local_port_range). Otherwise an
+// outgoing connection could take the port of a server that is down.
 const firstPort, lastPort = 20000, 32767
 
 // FreePort returns a TCP port of 127.0.0.1 on which nobody listens now.

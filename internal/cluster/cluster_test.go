@@ -58,7 +58,7 @@ func TestFindAll(t *testing.T) {
 		name string
 		path []string // folders on PATH
 		o    Options
-		want string // the folder, or what the error says
+		want string // the folder, or a part of the error
 	}{
 		{"newest of the system's", []string{"half"}, Options{}, "10/bin"},
 		{"PATH before the system's", []string{"half", "path"}, Options{}, "path"},
@@ -98,7 +98,7 @@ func TestFreePort(t *testing.T) {
 	}
 }
 
-// poll waits until ready says so.
+// poll waits until ready returns true.
 func poll(ctx context.Context, ready func() bool) error {
 	return Retry(ctx, func() error {
 		if !ready() {
@@ -108,8 +108,8 @@ func poll(ctx context.Context, ready func() bool) error {
 	})
 }
 
-// TestKillTakesTheTree kills a shell whose grandchild has left its process group
-// and ignores every signal that can be ignored.
+// TestKillTakesTheTree kills a shell whose grandchild has left its process group and ignores every signal that can be
+// ignored.
 func TestKillTakesTheTree(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		// The signals are ignored before there is a grandchild.
@@ -154,7 +154,7 @@ func TestKillTakesTheTree(t *testing.T) {
 	}
 }
 
-// TestLastLines holds how much of a program's output an error has.
+// TestLastLines checks how much of a program's output is in an error.
 func TestLastLines(t *testing.T) {
 	long, half := strings.Repeat("é", 2000), strings.Repeat("h", 250)
 	etcd := `{"level":"warn","ts":"2026-11-29T02:00:00.1Z","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"RAFT_MESSAGE","rtt":"0s","error":"dial tcp 10.0.0.3:2380: connection refused"}`
@@ -177,8 +177,8 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// TestVersionOf holds that a program which does not say its version is named with what it says,
-// and that none of its processes keeps anybody waiting.
+// TestVersionOf checks that a program without a version is named together with its output, and that its child
+// processes delay nobody.
 func TestVersionOf(t *testing.T) {
 	for text, want := range map[string]struct{ said, problem string }{
 		"echo 1.2":                    {"1.2", ""},

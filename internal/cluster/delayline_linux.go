@@ -13,43 +13,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire carries frames between a host's port and a device of its own on the
-// bridge, holds each back for a while, and drops some. Both ends give and take frames with
-// the header of virtio (struct virtio_net_hdr), so that what the sender left for
-// the network card to do (checksums, cutting large segments) is still left when
-// the frame goes on: see PACKET_VNET_HDR in packet(7) and IFF_VNET_HDR in the
-// kernel's networking/tuntap.
+// wire carries frames between a host's port and its own device on the bridge. It delays frames and drops some. Both
+// ends use frames with the virtio header (struct virtio_net_hdr). So the work that the sender left to the network
+// card (checksums, segmentation) is still left when the frame goes on. See PACKET_VNET_HDR in packet(7) and
+// IFF_VNET_HDR in the kernel's networking/tuntap.
 type wire struct {
 	index     int // of the port
 	port, tap *os.File
-	in, out   *delayLine // towards the host, away from it
+	in, out   *delayLine // towards the host, and away from it
 	readers   sync.WaitGroup
 }
 
 const (
 	virtioHeader = 10 // bytes
-	// maxFrame is the largest IPv4 packet, with its frame and header.
+	// maxFrame is the size in bytes of the largest IPv4 packet with its Ethernet frame and virtio header.
 	maxFrame = virtioHeader + 14 + 65535
-	// maxHeld bounds the bytes that one direction holds back, and maxFrames the frames.
-	// More are dropped, as a router drops what its memory does not hold.
+	// maxHeld and maxFrames bound the bytes and the frames that one direction delays. Frames beyond them are dropped,
+	// as by a router with full buffers.
 	maxHeld, maxFrames = 64 << 20, 1 << 16
-	// queueShare is how long a frame may wait for its turn on a narrow link before it
-	// is dropped, unless no more bytes than minQueue wait.
+	// queueShare bounds the time that a frame waits on a narrow link before it is dropped. A queue of at most
+	// minQueue bytes is never dropped.
 	queueShare = 5 // of a second, that is 200 ms
 	minQueue   = 16 << 10
-	// The kernel's buffer for frames that were not read yet, in bytes.
+	// portBuffer is the size in bytes of the kernel's buffer for unread frames.
 	portBuffer = 8 << 20
 
 	// From linux/if_tun.h.
 	tunCanChecksum, tunCanSegment4, tunCanSegment6 = 1, 2, 4
 )
 
-// newWire opens both ends, of which none carries frames before start. The
-// calling thread is in the switch's namespace.
+// newWire opens both ends. Neither carries frames before start. The calling thread must be in the switch's namespace.
 func newWire(portIndex int, tapName string, link Link) (*wire, error) {
 	tap, err := openTap(tapName)
 	if err != nil {
-		return nil, fmt.Errorf("packets can be held back only where this program may make a tap device of /dev/net/tun: %w", err)
+		return nil, fmt.Errorf("delay packets: this program cannot make a tap device of /dev/net/tun: %w", err)
 	}
 	port, err := openPort()
 	if err != nil {
@@ -59,7 +56,7 @@ func newWire(portIndex int, tapName string, link Link) (*wire, error) {
 }
 
 func (w *wire) start() error {
-	// close can stop a reader only where deadlines work.
+	// close needs deadlines to stop the readers.
 	err := errors.Join(w.port.SetReadDeadline(time.Time{}), w.tap.SetReadDeadline(time.Time{}))
 	raw, errRaw := w.port.SyscallConn()
 	if err = errors.Join(err, errRaw); err == nil {
@@ -95,7 +92,7 @@ func openTap(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
 }
 
-// openPort opens a packet socket that gets nothing before it is bound to a link.
+// openPort opens a packet socket that receives nothing before it is bound to a link.
 func openPort() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -118,7 +115,7 @@ func (w *wire) set(link Link) {
 	w.out.link.Store(&link)
 }
 
-// close stops reading, lets out what is held back, and takes the wire away.
+// close stops reading, sends what is still delayed, and removes the wire.
 func (w *wire) close() error {
 	now := time.Now()
 	if err := errors.Join(w.port.SetReadDeadline(now), w.tap.SetReadDeadline(now)); err != nil {
@@ -134,17 +131,17 @@ func (w *wire) close() error {
 	return errors.Join(w.port.Close(), w.tap.Close())
 }
 
-// delayLine holds frames back on their way to one end, in order.
+// delayLine delays frames on their way to one end and keeps their order.
 type delayLine struct {
 	to      *os.File
 	link    atomic.Pointer[Link]
-	random  *rand.Rand // of the reader alone
-	last    time.Time  // when the last frame is due; of the reader alone
-	free    time.Time  // when a narrow link has sent what was taken; of the reader alone
+	random  *rand.Rand // used by the reader alone
+	last    time.Time  // when the last frame is due; used by the reader alone
+	free    time.Time  // when the narrow link is free again; used by the reader alone
 	held    atomic.Int64
 	frames  chan frame
-	flush   chan struct{} // closed: nothing is held back any more
-	written chan struct{} // closed when the last frame is out
+	flush   chan struct{} // closed: nothing is delayed any more
+	written chan struct{} // closed after the last frame is written
 }
 
 type frame struct {
@@ -178,7 +175,7 @@ func (d *delayLine) carry(from *os.File) {
 	}
 }
 
-// take sets when a frame is due, or drops it.
+// take schedules a frame or drops it.
 func (d *delayLine) take(bytes []byte) {
 	link, due := d.link.Load(), time.Now()
 	if link.Loss > 0 && d.random.Float64() < link.Loss {
@@ -210,12 +207,12 @@ func (d *delayLine) take(bytes []byte) {
 	}
 	select {
 	case d.frames <- frame{due: due, bytes: append([]byte(nil), bytes...)}:
-	default: // dropped, as for want of memory
+	default: // dropped, as if memory were short
 		d.held.Add(-int64(len(bytes)))
 	}
 }
 
-// let lets each frame out when it is due.
+// let writes each frame when it is due.
 func (d *delayLine) let() {
 	defer close(d.written)
 	timer := time.NewTimer(0)
@@ -233,10 +230,10 @@ func (d *delayLine) let() {
 	}
 }
 
-// write loses the frame when the end takes no more, as a link does.
+// write drops the frame if the end accepts no more, as a link does.
 func (d *delayLine) write(bytes []byte) { _, _ = d.to.Write(bytes) }
 
-// close lets all frames out at once. The reader has ended.
+// close writes all frames at once. The reader must have ended.
 func (d *delayLine) close() {
 	close(d.flush)
 	close(d.frames)

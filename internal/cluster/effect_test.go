@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// falseNode is a node whose clock and whose disk can have faults, or only pretend to.
+// falseNode is a node whose clock and disk can have faults, or only pretend to.
 type falseNode struct {
 	dir       string
 	deviation deviation
@@ -46,8 +46,7 @@ func (n *falseNode) Now(context.Context) (time.Time, error) {
 	return now.Add(d.ahead + time.Duration(d.drift*float64(now.Sub(d.from)))), nil
 }
 
-// fill lets one file of the folder be a device that is always full, which is removed by
-// whoever looks.
+// fill replaces one file of the folder by a device that is always full. The probe removes it.
 func (n *falseNode) fill() (Effect, error) {
 	var err error
 	if !n.numb {
@@ -62,7 +61,7 @@ func jump(ctx context.Context, n *falseNode, by time.Duration) (Effect, error) {
 
 func noHeal() error { return nil }
 
-// effects are what is done to a false node.
+// effects returns the faults of a false node by name.
 func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
 	return map[string]func(context.Context) (Effect, error){
 		"jump":      func(ctx context.Context) (Effect, error) { return jump(ctx, n, 10*time.Second) },
@@ -78,8 +77,8 @@ func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
 	}
 }
 
-// TestEffectsOfNodes holds that a fault of a clock or a disk is seen, and its heal,
-// and that one which does nothing, or does not end, is an error.
+// TestEffectsOfNodes checks that clock and disk faults and their heals are verified: a fault or a heal without an
+// effect is an error.
 func TestEffectsOfNodes(t *testing.T) {
 	for _, c := range []struct {
 		do               string
@@ -92,8 +91,8 @@ func TestEffectsOfNodes(t *testing.T) {
 		{do: "fast", seen: "clock drifted by 5", seenHealed: "clock right to 0s"},
 		{do: "half", seen: "clock drifted by -5", seenHealed: "clock right to"},
 		{do: "nearly", seen: "clock drifted by -", seenHealed: "clock right to"},
-		{do: "jump", broken: func(n *falseNode) { n.numb = true }, err: "was to jump by 10s and moved by 0s", seenHealed: "clock right"},
-		{do: "double", broken: func(n *falseNode) { n.numb = true }, err: "was to run at rate 2; clock drifted by 0s", seenHealed: "clock right"},
+		{do: "jump", broken: func(n *falseNode) { n.numb = true }, err: "moved by 0s instead of 10s", seenHealed: "clock right"},
+		{do: "double", broken: func(n *falseNode) { n.numb = true }, err: "does not run at rate 2: clock drifted by 0s", seenHealed: "clock right"},
 		{do: "jump", broken: func(n *falseNode) { n.stuck = true }, seen: "moved", healErr: "is wrong by 10s after its heal"},
 		{do: "double", broken: func(n *falseNode) { n.stuck = true }, seen: "drifted", healErr: "is wrong by"},
 		{do: "fill", seen: "a write found no space", seenHealed: "a write found space"},
@@ -117,27 +116,26 @@ func TestEffectsOfNodes(t *testing.T) {
 	}
 }
 
-// TestClockOfTheDead holds that the clock of a server that has ended meanwhile is
-// healed without a question.
-func TestClockOfTheDead(t *testing.T) {
+// TestHealClockOfEndedServer checks that the clock of a server that has ended is healed without a query.
+func TestHealClockOfEndedServer(t *testing.T) {
 	n := new(falseNode)
 	e, err := jump(t.Context(), n, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.down = true
-	if seen, err := e.Heal(t.Context()); err != nil || n.deviation != (deviation{}) || !strings.Contains(seen, "goes on with a right clock") {
+	if seen, err := e.Heal(t.Context()); err != nil || n.deviation != (deviation{}) || !strings.Contains(seen, "continues with a right clock") {
 		t.Errorf("%q, %v, %+v", seen, err, n.deviation)
 	}
 }
 
-// TestLosing holds that data which are there yet are no loss.
-func TestLosing(t *testing.T) {
+// TestLosingDetectsKeptData checks that LoseUnsynced fails if the data still exist.
+func TestLosingDetectsKeptData(t *testing.T) {
 	dir := t.TempDir()
 	if err := losing("n0", dir, func() error { return os.Remove(filepath.Join(dir, probeName)) }); err != nil {
 		t.Error(err)
 	}
-	if err := losing("n0", dir, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "was not synced is there yet") {
+	if err := losing("n0", dir, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "was not lost") {
 		t.Errorf("nothing was lost: %v", err)
 	}
 	if err := losing("n0", dir, func() error { return errors.New("no such disk") }); err == nil || !strings.Contains(err.Error(), "no such disk") {
@@ -148,13 +146,13 @@ func TestLosing(t *testing.T) {
 	}
 }
 
-// falseWires only note what is asked of them, or do not even that.
+// falseWires records its calls, or ignores them.
 type falseWires struct {
 	cuts  []Cut
 	links map[int]Link
-	leaky bool // what is cut stays open
-	stuck bool // what is healed stays as it was
-	numb  bool // what is shaped stays as it was
+	leaky bool // cuts have no effect
+	stuck bool // heals have no effect
+	numb  bool // shapes have no effect
 	other []Cut
 }
 
@@ -206,14 +204,14 @@ func (w *falseWires) Throughput(_ context.Context, _, to int, _ time.Duration) (
 	return 1e9, nil
 }
 
-// TestEffectsOfLinks holds that a fault of links is seen, and its heal, and that one
-// which does nothing, or does not end, is an error.
+// TestEffectsOfLinks checks that link faults and their heals are verified: a fault or a heal without an effect is an
+// error.
 func TestEffectsOfLinks(t *testing.T) {
 	cuts := []Cut{{0, 1}, {1, Client}}
 	slow, lossy, narrow := Link{Delay: time.Second}, Link{Loss: 0.05}, Link{Bandwidth: 1e6}
 	for _, c := range []struct {
 		name             string
-		link             Link // none: the cuts
+		link             Link // zero: test the cuts
 		hosts            []int
 		wires            falseWires
 		err, healErr     string
@@ -221,15 +219,15 @@ func TestEffectsOfLinks(t *testing.T) {
 	}{
 		{name: "cut", seen: "2 ways cut: no packet came through", seenHealed: "2 ways open again"},
 		{name: "cut twice", wires: falseWires{other: cuts[:1]}, seen: "2 ways cut", seenHealed: "1 way open again"},
-		{name: "cut as another", wires: falseWires{other: cuts}, seen: "2 ways cut", seenHealed: "its ways are cut by another fault yet"},
+		{name: "cut as another", wires: falseWires{other: cuts}, seen: "2 ways cut", seenHealed: "its ways are still cut by another fault"},
 		{name: "leak", wires: falseWires{leaky: true}, err: "packets get from n0 to n1 although the way is cut", seenHealed: "open again"},
 		{name: "stuck", wires: falseWires{stuck: true}, seen: "cut", healErr: "no packet gets from n1 to the client although"},
 		{name: "slow", link: slow, hosts: []int{0, 1}, seen: "round trip 2.00005s, round trip 2.00005s", seenHealed: "round trip 50µs, round trip 50µs"},
 		{name: "lossy", link: lossy, hosts: []int{0}, seen: "loss 5%", seenHealed: "loss 0%"},
 		{name: "narrow", link: narrow, hosts: []int{0}, seen: "throughput 1000000B/s", seenHealed: "throughput 1000000000B/s"},
-		{name: "not slow", link: slow, hosts: []int{0}, wires: falseWires{numb: true}, err: "the link of n0 is not as asked: round trip 50µs", seenHealed: "50µs"},
-		{name: "not lossy", link: lossy, hosts: []int{0}, wires: falseWires{numb: true}, err: "not as asked: loss 0%", seenHealed: "loss 0%"},
-		{name: "not narrow", link: narrow, hosts: []int{0}, wires: falseWires{numb: true}, err: "not as asked: throughput", seenHealed: "throughput"},
+		{name: "not slow", link: slow, hosts: []int{0}, wires: falseWires{numb: true}, err: "the fault does not show on the link of n0: round trip 50µs", seenHealed: "50µs"},
+		{name: "not lossy", link: lossy, hosts: []int{0}, wires: falseWires{numb: true}, err: "the fault does not show on the link of n0: loss 0%", seenHealed: "loss 0%"},
+		{name: "not narrow", link: narrow, hosts: []int{0}, wires: falseWires{numb: true}, err: "the fault does not show on the link of n0: throughput", seenHealed: "throughput"},
 		{name: "slow for ever", link: slow, hosts: []int{0}, wires: falseWires{stuck: true}, seen: "round trip 2.00005s", healErr: "as bad as before its heal"},
 		{name: "one of two", link: slow, hosts: []int{0, 2}, err: "there is no n2"},
 	} {

@@ -7,43 +7,42 @@ import (
 	"time"
 )
 
-// Event is something that a cluster saw or did by itself.
+// Event is something that a cluster observed or did by itself.
 type Event struct {
 	Time   time.Time
 	Text   string
-	Leader string // the node that leads from then on; empty: the event is another one
-	Named  string // the node that clients can learn from then on to lead, where that is later; empty: the event is another one
-	Repair bool   // it is what an operator has to do, for the cluster does not do it by itself
+	Leader string // the node that became leader; empty for other events
+	Named  string // the leader that clients can find from now on, if that is later than its election; empty for other events
+	Repair bool   // this program repaired the cluster, as an operator would have to
 }
 
-// EventLog keeps the events of a cluster. The zero value has none. Its methods may be
-// called from several goroutines.
+// EventLog holds the events of a cluster. The zero value is empty. Its methods may be called from several goroutines.
 type EventLog struct {
 	mu   sync.Mutex
 	list []Event
 }
 
-// Events are all events so far, the oldest first.
+// Events returns all events so far, the oldest first.
 func (l *EventLog) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.list)
 }
 
-// Note records an event, unless it is the last one again.
+// Note records an event, unless it repeats the last one.
 func (l *EventLog) Note(format string, args ...any) { l.note(Event{}, format, args) }
 
-// NoteLeader records that a node leads now.
+// NoteLeader records that a node became leader.
 func (l *EventLog) NoteLeader(name, format string, args ...any) {
 	l.note(Event{Leader: name}, format, args)
 }
 
-// NoteNamed records that clients can learn now that a node leads.
+// NoteNamed records that clients can now find the leader.
 func (l *EventLog) NoteNamed(name, format string, args ...any) {
 	l.note(Event{Named: name}, format, args)
 }
 
-// NoteRepair records what was done as an operator does it.
+// NoteRepair records a repair that this program made in place of an operator.
 func (l *EventLog) NoteRepair(format string, args ...any) {
 	l.note(Event{Repair: true}, format, args)
 }

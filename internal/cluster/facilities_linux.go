@@ -12,25 +12,24 @@ import (
 	"slices"
 )
 
-// steerable returns the library that steers the clock of a program, or says why
-// there is none.
+// steerable returns the library that changes the clock of a program, or the reason why none can.
 func steerable(program string) (library string, why error) {
 	file, err := elf.Open(program)
 	if err != nil {
-		return "", fmt.Errorf("see how %s asks for the time: %w", program, err)
+		return "", fmt.Errorf("find out how %s reads the clock: %w", program, err)
 	}
 	defer file.Close()
 	if _, err := buildinfo.ReadFile(program); err == nil {
-		return "", fmt.Errorf("%s is written in Go, whose programs ask the kernel for the time, and no library in between", program)
+		return "", fmt.Errorf("%s is written in Go and reads the clock without the C library", program)
 	}
 	if !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return "", fmt.Errorf("%s is linked statically, so that no library can come between it and the clock", program)
+		return "", fmt.Errorf("%s is linked statically, so no library can change its clock", program)
 	}
 	return FindFile("libfaketimeMT.so.1", "faketime",
 		"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 }
 
-// rpcService is a service by the library net/rpc, in JSON.
+// rpcService calls a service through net/rpc in JSON.
 type rpcService struct{ *rpc.Client }
 
 func newService(p Pipes) service { return rpcService{jsonrpc.NewClient(p)} }

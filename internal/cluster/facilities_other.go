@@ -4,17 +4,16 @@ package cluster
 
 import "errors"
 
-// What faults of networks, disks and clocks need, and is elsewhere than in a build for Linux without
-// the tag embedded.
+// elsewhere is the reason why faults of networks, disks and clocks are not in this build.
 const elsewhere = " need Linux and a build without the tag embedded"
 
 func newBackend() (backend, error) { return nil, errors.New("network namespaces" + elsewhere) }
 
 func steerable(string) (library string, why error) {
-	return "", errors.New("clocks that are steered" + elsewhere)
+	return "", errors.New("clock faults" + elsewhere)
 }
 
-// newService returns a service that refuses whatever it is asked.
+// newService returns a service that refuses every call.
 func newService(Pipes) service { return noService{} }
 
 type noService struct{}

@@ -12,27 +12,24 @@ import (
 	"time"
 )
 
-// FaultFSCommand is the argument with which this program is started to serve the
-// file system of a FaultFS. It has to call disk.Serve then; so has the test program of
-// a package that starts clusters with Options.FaultFS.
+// FaultFSCommand is the argument that makes this program serve the file system of a FaultFS. The program must then
+// call disk.Serve. So must the test program of a package that starts clusters with Options.FaultFS.
 const FaultFSCommand = "disk-layer"
 
-// FaultFSService is the name of the service that a fault file system's process offers.
+// FaultFSService is the name of the RPC service that a fault file system's process offers.
 const FaultFSService = "Disk"
 
-// FaultFSMount says what to mount where.
+// FaultFSMount describes a mount.
 type FaultFSMount struct {
 	Point string // an empty folder
-	Store string // a folder with the folder data, which is shown at Point
+	Store string // its subfolder data is shown at Point
 }
 
-// faultFSLimit bounds whatever a fault file system's process is asked, in which it may write
-// back much.
+// faultFSLimit bounds a call to a fault file system's process, which may have to write back much data.
 const faultFSLimit = time.Minute
 
-// faultFS is a file system of ours under a folder, which can lose what was not
-// synced, fill up, and be slow; see the package disk. What the folder held is in
-// its store meanwhile, a folder beside it whose name begins with a dot.
+// faultFS is a file system under a folder that can lose unsynced writes, fill up, and be slow; see package disk.
+// While it is mounted, the contents are in its store, a folder beside it whose name begins with a dot.
 type faultFS struct {
 	point, store string
 	process      *Process
@@ -41,19 +38,19 @@ type faultFS struct {
 
 // service is a client of FaultFSService in another process.
 type service interface {
-	// ask calls a method, and sends what became of that once.
+	// ask calls a method and sends its result once.
 	ask(method string, args any) <-chan answer
 	Close() error
 }
 
-// answer is the error of a call, and whether it is the other process that has said so.
+// answer is the result of a call.
 type answer struct {
 	err   error
 	heard bool
 }
 
-// newFaultFS puts a file system under a folder, which it makes if need be. What the
-// folder holds counts as synced: it is moved into the store.
+// newFaultFS puts a file system under a folder, which it makes if needed. The present contents count as synced and
+// move into the store.
 func newFaultFS(ctx context.Context, record *Record, point string) (l *faultFS, err error) {
 	defer func() {
 		if err != nil {
@@ -62,7 +59,7 @@ func newFaultFS(ctx context.Context, record *Record, point string) (l *faultFS, 
 	}()
 	l = &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
 	if err := record.Add(Leftover{Kind: LeftMount, Name: point}); err != nil {
-		return nil, fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
+		return nil, fmt.Errorf("the nodes' data must be in a temporary folder: %w", err)
 	}
 	if err := errors.Join(os.MkdirAll(point, 0o700), os.Mkdir(l.store, 0o700)); err != nil {
 		return nil, err
@@ -86,15 +83,14 @@ func (l *faultFS) data() string { return filepath.Join(l.store, "data") }
 
 func (l *faultFS) log() string { return filepath.Join(l.store, "log") }
 
-// start starts the process that serves the file system. It ends when its standard
-// input does.
+// start starts the process that serves the file system. The process ends when its standard input does.
 func (l *faultFS) start(record *Record) error {
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find this program, which is to serve it: %w", err)
+		return fmt.Errorf("find the program that serves it: %w", err)
 	}
 	if len(os.Args) > 1 && os.Args[1] == FaultFSCommand {
-		return errors.New("a process that is to serve a file system starts another one: the program does not know its argument " + FaultFSCommand)
+		return errors.New("a file system process was asked to start another one: the program does not handle the argument " + FaultFSCommand)
 	}
 	cmd := exec.Command(program, FaultFSCommand)
 	ask, errAsk := cmd.StdinPipe()
@@ -112,7 +108,7 @@ func (l *faultFS) start(record *Record) error {
 	return record.Add(ProcessLeftover(l.process))
 }
 
-// Pipes are the ends of two pipes as one connection.
+// Pipes joins the ends of two pipes into one connection.
 type Pipes struct {
 	io.ReadCloser
 	Out io.WriteCloser
@@ -120,7 +116,6 @@ type Pipes struct {
 
 func (p Pipes) Write(b []byte) (int, error) { return p.Out.Write(b) }
 
-// Close closes both.
 func (p Pipes) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
 func (l *faultFS) call(ctx context.Context, what string, args any) error {
@@ -139,7 +134,7 @@ func (l *faultFS) call(ctx context.Context, what string, args any) error {
 	}
 }
 
-// gone is an error if the process has ended, and with it the disk.
+// gone returns an error if the serving process has ended, and the disk with it.
 func (l *faultFS) gone() error {
 	select {
 	case <-l.process.Done():
@@ -147,18 +142,18 @@ func (l *faultFS) gone() error {
 		return nil
 	}
 	text, _ := os.ReadFile(l.log())
-	return fmt.Errorf("the file system under %s is gone, for the process that serves it has ended: %w; its log ends: %s",
+	return fmt.Errorf("the file system under %s is gone because its process has ended: %w; its log ends: %s",
 		l.point, orCleanExit(l.process.Err()), LastLines(text))
 }
 
-// close takes the file system away and puts what it showed in its place.
+// close unmounts the file system and moves its contents back.
 func (l *faultFS) close() error {
 	var err error
 	if l.process != nil {
 		if l.gone() == nil {
 			err = l.call(context.Background(), "Unmount", struct{}{})
 		}
-		_ = l.service.Close() // closed already where the process has ended
+		_ = l.service.Close() // the connection is closed already if the process has ended
 		err = errors.Join(err, l.process.Kill())
 	}
 	_, errClear := unmount(l.point)
@@ -171,11 +166,11 @@ func (l *faultFS) close() error {
 	return errors.Join(err, os.Rename(l.data(), l.point), os.RemoveAll(l.store))
 }
 
-// errNoFaultFS is what a node without a file system of ours says.
-var errNoFaultFS = errors.New("its data have no file system of ours under them: start its cluster with layer=on, as in KIND:1?layer=on")
+// errNoFaultFS is the refusal of a node without a fault file system.
+var errNoFaultFS = errors.New("its data are not on a fault file system: start its cluster with layer=on, as in KIND:1?layer=on")
 
-// mountFaultFS puts the file system under the node's data, if there has to be one,
-// before the first start; life is held.
+// mountFaultFS puts the file system under the node's data before the first start, if the program wants one; life is
+// held.
 func (s *Server) mountFaultFS(ctx context.Context) error {
 	if !s.program.FaultFS {
 		return nil
@@ -188,8 +183,7 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 	return err
 }
 
-// DiskFaults says why the node's disk can have no faults, which is where its data have
-// no file system of ours under them; nil if it can.
+// DiskFaults returns why the node's disk cannot have faults, or nil if it can.
 func (s *Server) DiskFaults() error {
 	l := s.faultFS.Load()
 	switch {
@@ -201,14 +195,13 @@ func (s *Server) DiskFaults() error {
 	return l.gone()
 }
 
-// Fill lets what needs room on the node's disk fail with ENOSPC: writes that make
-// a file longer, and new names.
+// Fill makes operations that need space fail with ENOSPC: writes that extend a file, and new names.
 func (s *Server) Fill(ctx context.Context) (heal func() error, err error) {
 	return s.diskFault(ctx, "fill the disk of", "Fill", true, false)
 }
 
-// Slow lets every call to the node's disk take so much longer. What the kernel has
-// in memory is read as fast as ever.
+// Slow makes every call to the node's disk take longer by perCall. Data in the kernel's cache is read as fast as
+// before.
 func (s *Server) Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error) {
 	return s.diskFault(ctx, "slow down the disk of", "Slow", perCall, time.Duration(0))
 }
@@ -218,12 +211,12 @@ func (s *Server) diskFault(ctx context.Context, what, method string, on, off any
 	return heal, s.ask(ctx, what, method, on)
 }
 
-// LoseUnsynced throws away what was written to the node's data and not synced, as
-// a power cut does, and sees that a file of its own is gone. The node must be down.
+// LoseUnsynced discards the node's unsynced writes, as a power failure does. It verifies that a file of its own is
+// gone. The node must be down.
 func (s *Server) LoseUnsynced() error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	const what = "throw away what was not synced by"
+	const what = "discard unsynced writes of"
 	if s.Running() {
 		return fmt.Errorf("%s %s: it is running: kill it first", what, s.Name())
 	}
@@ -233,12 +226,12 @@ func (s *Server) LoseUnsynced() error {
 	return losing(s.Name(), s.dir, func() error { return s.ask(context.Background(), what, "Lose", struct{}{}) })
 }
 
-// Sync takes all that is in the node's data now as synced. The node may be up.
+// Sync marks all of the node's present data as synced. The node may be running.
 func (s *Server) Sync() error {
-	return s.ask(context.Background(), "take as synced what was written by", "Sync", struct{}{})
+	return s.ask(context.Background(), "mark as synced the data of", "Sync", struct{}{})
 }
 
-// ask asks for something of the disk; what says it, before the node's name.
+// ask calls a method of the disk; what describes it in errors, before the node's name.
 func (s *Server) ask(ctx context.Context, what, method string, args any) error {
 	err := s.DiskFaults()
 	if err == nil {
@@ -250,7 +243,7 @@ func (s *Server) ask(ctx context.Context, what, method string, args any) error {
 	return nil
 }
 
-// renewDisk gives a node that is replaced a disk without faults.
+// renewDisk removes all disk faults of a node that is being replaced.
 func (s *Server) renewDisk(ctx context.Context) error {
 	if errors.Is(s.DiskFaults(), errNoFaultFS) {
 		return nil
@@ -267,26 +260,24 @@ func (s *Server) removeFaultFS() error {
 }
 
 const (
-	probeName = "stroppy-probe" // is written to a node's data to see what becomes of it
+	probeName = "stroppy-probe" // name of the file that is written to a node's data to verify a fault
 	probeSize = 64 << 10
 )
 
-// FillDisk is Fill that sees by a write of its own to the node's data that there is
-// no space, and after the heal that there is.
+// FillDisk is like Fill. It verifies with a write that there is no space, and after the heal that there is.
 func (s *Server) FillDisk(ctx context.Context) (Effect, error) {
 	heal, err := s.Fill(ctx)
 	return diskEffect(s.Name(), s.Dir(), heal, err, seenFull)
 }
 
-// SlowDisk is Slow that sees by a file of its own in the node's data how long a call
-// takes, and after the heal that it does not any more.
+// SlowDisk is like Slow. It verifies with a new file how long a call takes, before and after the heal.
 func (s *Server) SlowDisk(ctx context.Context, perCall time.Duration) (Effect, error) {
 	heal, err := s.Slow(ctx, perCall)
 	return diskEffect(s.Name(), s.Dir(), heal, err, seenSlow(perCall))
 }
 
-// diskEffect verifies a fault and its heal by what faulty sees of a file of ours in the
-// node's data.
+// diskEffect verifies a disk fault and its heal. faulty reports whether an operation on a file in the node's data
+// shows the fault.
 func diskEffect(name, dir string, heal func() error, err error, faulty func(path string) (bool, string, error)) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
@@ -294,7 +285,7 @@ func diskEffect(name, dir string, heal func() error, err error, faulty func(path
 	verify := func(want bool) (string, error) {
 		is, seen, err := faulty(filepath.Join(dir, probeName))
 		if err != nil {
-			err = fmt.Errorf("write to the data of %s to see the state of its disk: %w", name, err)
+			err = fmt.Errorf("verify the disk of %s by a write: %w", name, err)
 		} else if is != want {
 			err = fmt.Errorf("the disk of %s: %s", name, seen)
 		}
@@ -315,8 +306,8 @@ func seenFull(path string) (bool, string, error) {
 	return false, "a write found space", errors.Join(err, errRemove)
 }
 
-// seenSlow reports whether a call takes its time. It makes a file, which no cache above
-// a file system answers.
+// seenSlow returns a function that reports whether making a file takes at least perCall. No cache above a file system
+// answers that call.
 func seenSlow(perCall time.Duration) func(path string) (bool, string, error) {
 	return func(path string) (bool, string, error) {
 		began := time.Now()
@@ -326,12 +317,11 @@ func seenSlow(perCall time.Duration) func(path string) (bool, string, error) {
 	}
 }
 
-// losing calls lose, which throws away what was written and not synced, and holds
-// that a file of its own in the node's data is among that.
+// losing calls lose, which discards unsynced writes. It verifies that a file of its own in the node's data is lost.
 func losing(name, dir string, lose func() error) error {
 	path := filepath.Join(dir, probeName)
 	if err := os.WriteFile(path, make([]byte, probeSize), 0o600); err != nil {
-		return fmt.Errorf("write to the data of %s, to see that it gets lost: %w", name, err)
+		return fmt.Errorf("write the file that %s must lose: %w", name, err)
 	}
 	if err := lose(); err != nil {
 		return errors.Join(err, os.Remove(path))
@@ -341,13 +331,13 @@ func losing(name, dir string, lose func() error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at the data of %s for what was not synced: %w", name, err)
+		return fmt.Errorf("look for the unsynced file of %s: %w", name, err)
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("remove a file of ours from the data of %s: %w", name, err)
+		return fmt.Errorf("remove the unsynced file of %s: %w", name, err)
 	}
 	if len(left) == probeSize {
-		return fmt.Errorf("a file in the data of %s that was not synced is there yet", name)
+		return fmt.Errorf("an unsynced file in the data of %s was not lost", name)
 	}
 	return nil
 }

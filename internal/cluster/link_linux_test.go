@@ -53,7 +53,7 @@ func TestBandwidth(t *testing.T) {
 	}
 	for _, way := range [][2]int{{1, 0}, {0, 1}, {Client, 0}} {
 		got, err := n.Throughput(t.Context(), way[0], way[1], time.Second)
-		// The first burst is on top; a busy machine may carry less, not nothing.
+		// The first burst comes on top. A busy machine may carry less, but not nothing.
 		if err != nil || got > limit*5/4 || got < limit/5 {
 			t.Errorf("from %s to %s: %d bytes/s, %v, want about %d", endpointName(way[0]), endpointName(way[1]), got, err, limit)
 		}
@@ -107,8 +107,8 @@ func TestDelay(t *testing.T) {
 	expectCut(t, n, 2, nil)
 }
 
-// TestDelayedBytes sends a lot through a delayed link whose jitter is larger
-// than the time between packets: all comes, whole and in order.
+// TestDelayedBytes sends much data through a delayed link whose jitter is larger than the interval between packets.
+// All of it must arrive in order.
 func TestDelayedBytes(t *testing.T) {
 	n := newNamespaces(t, 2)
 	address, _ := echoOn(t, n.Host(0))
@@ -164,8 +164,8 @@ func orderKept(t *testing.T, n *Network, from int) {
 	}
 }
 
-// TestNetemValues holds what the kernel is given: times in microseconds, rounded up, and
-// losses in percent. What it cannot do as a wire does is left to a wire.
+// TestNetemValues checks the values for the kernel: microseconds, rounded up, and losses in percent. A link that
+// netem shapes differently is left to a wire.
 func TestNetemValues(t *testing.T) {
 	for _, test := range []struct {
 		link    Link
@@ -193,10 +193,9 @@ func TestNetemValues(t *testing.T) {
 	}
 }
 
-// TestMeans holds by what a link is shaped: the wire where the kernel has no netem, and for
-// what netem cannot do. Where the kernel refuses a netem that it is said to have, the link
-// stays as it was.
-func TestMeans(t *testing.T) {
+// TestShapeChoosesNetemOrWire checks that a wire shapes a link if the kernel has no netem, or if netem would behave
+// differently. If the kernel refuses netem, the link stays as it was.
+func TestShapeChoosesNetemOrWire(t *testing.T) {
 	n := newNamespaces(t, 1)
 	f := n.backend.(*namespaces)
 	var has bool
@@ -244,9 +243,9 @@ func TestMeans(t *testing.T) {
 	expectCut(t, n, 1, nil)
 }
 
-// TestNoARP holds that nobody has to ask for a hardware address, of a host that came later
-// neither: over a slow link the answer would come too late.
-func TestNoARP(t *testing.T) {
+// TestHostsNeedNoARP checks that nobody asks for a hardware address, not even of a host that came later. Over a slow
+// link the answer would come too late.
+func TestHostsNeedNoARP(t *testing.T) {
 	n := newNamespaces(t, 1)
 	if _, err := n.Add(t.Context()); err != nil {
 		t.Fatal(err)

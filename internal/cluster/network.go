@@ -15,17 +15,17 @@ import (
 	"syscall"
 )
 
-// OnThisMachine says whether an address is of a host of a cluster that is up on this machine,
-// by whichever run: those have links to it of our names.
+// OnThisMachine reports whether an address belongs to a running cluster on this machine, of any run. Such hosts have
+// links with our names.
 func OnThisMachine(address netip.Addr) (bool, error) {
 	links, err := net.Interfaces()
 	if err != nil {
-		return false, fmt.Errorf("look at this machine's links: %w", err)
+		return false, fmt.Errorf("list this machine's links: %w", err)
 	}
 	for _, link := range links {
 		networks, err := link.Addrs()
 		if err != nil || !strings.HasPrefix(link.Name, ourPrefix) {
-			continue // one that is gone by now is of none
+			continue // the link may be gone by now
 		}
 		for _, n := range networks {
 			if prefix, err := netip.ParsePrefix(n.String()); err == nil && prefix.Contains(address.Unmap()) {
@@ -36,32 +36,30 @@ func OnThisMachine(address netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// Network joins the hosts of one cluster with this program, which is the client
-// of all of them: in network namespaces on a bridge, or on 127.0.0.1. Its
-// methods may be called from several goroutines.
+// Network joins the hosts of one cluster and this program, which is their client. The hosts are network namespaces on
+// a bridge, or all 127.0.0.1. Its methods may be called from several goroutines.
 type Network struct {
 	loopback string  // why there are no namespaces; empty if there are
 	backend  backend // nil on loopback
-	record   *Record // what a later start clears if this program is killed
+	record   *Record // for cleanup if this program is killed
 
 	mu     sync.Mutex
 	hosts  []*Host
-	faults []*linkFault // that are not healed
+	faults []*linkFault // not yet healed
 	closed bool
 }
 
-// backend is what makes a network of namespaces. Network calls all but inside
-// one at a time; inside may be called at any time.
+// backend makes a network of namespaces. Network calls its methods one at a time, except inside.
 type backend interface {
 	addHost(number int) (netip.Addr, error)
-	// inside makes the calling thread, which is locked to its goroutine, one of
-	// the host's (or of this program's own place, for Client) until leave.
+	// inside moves the calling thread to a host, or to this program's own namespace for Client, until leave. The
+	// thread must be locked to its goroutine.
 	inside(number int) (leave func() error, err error)
-	// filter replaces, in one step, the rules by which packets are dropped.
+	// filter replaces the rules that drop packets, in one step.
 	filter(cuts []Cut) error
-	// shape sets what one host's link is like; the zero Link is as it was made.
+	// shape sets the properties of one host's link; the zero Link restores the original.
 	shape(number int, link Link) error
-	// shapedBy names what does it.
+	// shapedBy names the mechanism that shapes the link.
 	shapedBy(number int) string
 	addr(number int) netip.Addr
 	close() error
@@ -70,8 +68,8 @@ type backend interface {
 // Client stands for this program among the hosts' numbers.
 const Client = -1
 
-// NewNetwork makes a network of so many hosts. Where namespaces cannot be had,
-// or loopback asks for it, all hosts are 127.0.0.1; Loopback says why.
+// NewNetwork makes a network of hosts. If loopback is set, or namespaces are not available, all hosts are 127.0.0.1,
+// and Loopback returns the reason.
 func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error) {
 	record, err := NewRecord("network")
 	if err != nil {
@@ -94,10 +92,9 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 	return n, nil
 }
 
-const askedLoopback = "the nodes were asked to share 127.0.0.1"
+const askedLoopback = "loopback was requested"
 
-// planNetwork is a network as NewNetwork makes one where namespaces can be had, of which nothing
-// is made.
+// planNetwork returns the network that NewNetwork would make with namespaces available, but makes nothing.
 func planNetwork(hosts int, loopback bool) *Network {
 	n := &Network{}
 	if loopback {
@@ -109,8 +106,8 @@ func planNetwork(hosts int, loopback bool) *Network {
 	return n
 }
 
-// makeNamespaces makes the namespaces of the first hosts and sees that packets get
-// through. After an error nothing of them is left.
+// makeNamespaces makes the namespaces of the first hosts and verifies that packets pass. After an error nothing is
+// left of them.
 func (n *Network) makeNamespaces(ctx context.Context, hosts int) (err error) {
 	if n.backend, err = newBackend(); err != nil {
 		return err
@@ -141,14 +138,12 @@ func endpointName(number int) string {
 	return fmt.Sprintf("n%d", number)
 }
 
-// Host returns the host of a number.
 func (n *Network) Host(number int) *Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.hosts[number]
 }
 
-// Add makes one more host.
 func (n *Network) Add(ctx context.Context) (*Host, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("add a host to the network: %w", err)
@@ -170,19 +165,19 @@ func (n *Network) Add(ctx context.Context) (*Host, error) {
 	return h, nil
 }
 
-// Loopback says why the hosts have no namespaces of their own, empty if they do.
+// Loopback returns why the hosts have no namespaces, or "" if they have them.
 func (n *Network) Loopback() string { return n.loopback }
 
-// LinkFaults says why its links cannot have faults, nil if they can.
+// LinkFaults returns why its links cannot have faults, or nil if they can.
 func (n *Network) LinkFaults(LinkFault) error {
 	if n.loopback == "" {
 		return nil
 	}
-	return fmt.Errorf("its nodes have no addresses of their own, so nothing between them can be cut, slowed or lost: %s; run as root, without asking for loopback", n.loopback)
+	return fmt.Errorf("its nodes share one address, so links between them cannot have faults: %s; run as root and without loopback", n.loopback)
 }
 
-// Close takes the network away, with all processes that still run on its hosts,
-// and ends all faults on it. It may be called again.
+// Close removes the network with all processes that still run on its hosts, and ends all faults on it. It may be
+// called again.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -191,7 +186,7 @@ func (n *Network) Close() error {
 	}
 	if n.backend != nil {
 		if err := n.backend.close(); err != nil {
-			return fmt.Errorf("take the network away: %w", err)
+			return fmt.Errorf("remove the network: %w", err)
 		}
 	}
 	n.closed = true
@@ -199,7 +194,7 @@ func (n *Network) Close() error {
 	return n.record.Close()
 }
 
-// known says which of these places is not there; n.mu is held.
+// known returns an error if a place does not exist; n.mu is held.
 func (n *Network) known(places ...int) error {
 	if n.closed {
 		return errors.New("the network is closed")
@@ -215,18 +210,18 @@ func (n *Network) known(places ...int) error {
 // loopbackAddr is the address of all hosts without namespaces.
 var loopbackAddr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Host is the place of one node: an address and how processes are started there.
+// Host is the place of one node: it has an address and starts processes.
 type Host struct {
 	network *Network
 	number  int
 	addr    netip.Addr
 }
 
-// Addr is the address of the host, on which only its node listens. On loopback
-// it is 127.0.0.1 for all of them, and nodes differ by port.
+// Addr returns the address of the host, on which only its node listens. On loopback all hosts have 127.0.0.1, and the
+// nodes differ by port.
 func (h *Host) Addr() netip.Addr { return h.addr }
 
-// Start starts a process on the host, as StartProcess does. A nil host is this machine.
+// Start starts a process on the host, like StartProcess. A nil host is this machine.
 func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 	if h == nil {
 		return StartProcess(cmd, death)
@@ -238,15 +233,14 @@ func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A process that is paused outlives this program: a later start must find it.
+	// A paused process survives this program, so a later start must find it.
 	if err := h.network.record.Add(ProcessLeftover(p)); err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}
 	return p, nil
 }
 
-// Run runs a command on the host to its end and returns what it wrote, whose end is in
-// the error.
+// Run runs a command on the host to its end and returns its output. An error includes the end of the output.
 func (h *Host) Run(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -270,8 +264,8 @@ func (h *Host) run(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// Port returns the port on which a server of this host is to listen: the
-// standard one where the host's address is its own, else a free one.
+// Port returns the port for a server of this host: the standard one if the host has its own address, otherwise a free
+// one.
 func (h *Host) Port(ctx context.Context, standard int) (int, error) {
 	if h.network.backend != nil {
 		return standard, nil
@@ -279,8 +273,8 @@ func (h *Host) Port(ctx context.Context, standard int) (int, error) {
 	return FreePort(ctx)
 }
 
-// at runs f on a thread of a host, or of this program's own place for Client.
-// What f opens stays there. f must not start goroutines that open sockets.
+// at runs f on a thread of a host, or in this program's own namespace for Client. Sockets that f opens stay there. f
+// must not start goroutines that open sockets.
 func (n *Network) at(number int, f func() error) error {
 	if n.backend == nil {
 		return f()
@@ -288,9 +282,8 @@ func (n *Network) at(number int, f func() error) error {
 	return onThread(func() (func() error, error) { return n.backend.inside(number) }, f)
 }
 
-// onThread runs f on a thread of its own that enter has put in another place and
-// leave takes back. A thread that cannot be taken back ends with its goroutine.
-// enter may give leave along with an error.
+// onThread runs f on its own thread, which enter moves to another place and leave moves back. A thread that cannot be
+// moved back ends with its goroutine. enter may return leave together with an error.
 func onThread(enter func() (leave func() error, err error), f func() error) error {
 	done := make(chan error, 1)
 	go func() {

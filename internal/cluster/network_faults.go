@@ -13,38 +13,35 @@ import (
 	"time"
 )
 
-// Link is what a host's link to all others is like, the same for what goes in
-// and what goes out. What is zero is not touched.
+// Link describes a host's link to all others, the same in both directions. A zero field changes nothing.
 type Link struct {
-	// Delay is added to each packet, so a round trip takes twice as much longer.
-	// The delay of one packet is uniform between Delay-Jitter and Delay+Jitter,
-	// never less than zero, and packets keep their order.
+	// Delay is added to each packet, so a round trip takes twice as much longer. The delay of a packet is uniform
+	// between Delay-Jitter and Delay+Jitter and never negative. Packets keep their order.
 	Delay, Jitter time.Duration
-	Loss          float64 // the share of packets that get lost, from 0 to 1
-	Bandwidth     int64   // bytes a second in each direction
+	Loss          float64 // share of lost packets, from 0 to 1
+	Bandwidth     int64   // bytes per second in each direction
 	Seed          uint64  // makes the jitter repeatable
 }
 
-// LinkFault is a kind of fault of links.
 type LinkFault int
 
-// The faults of links that not every network can have.
+// The kinds of link faults that a network may lack.
 const (
-	BetweenNodes LinkFault = iota // any but those below
+	BetweenNodes LinkFault = iota // any fault not listed below
 	ToClient                      // a cut between this program and a node
-	Bandwidth                     // less than what a link lets through
+	Bandwidth                     // a limit of the throughput of a link
 )
 
 func (l Link) check() error {
 	switch {
 	case l.Delay < 0 || l.Jitter < 0:
-		return fmt.Errorf("a delay of %v with a jitter of %v cannot be: neither may be negative", l.Delay, l.Jitter)
+		return fmt.Errorf("a delay of %v with a jitter of %v is impossible: neither may be negative", l.Delay, l.Jitter)
 	case l.Delay+l.Jitter > maxDelay:
-		return fmt.Errorf("a delay of %v with a jitter of %v is more than the %v that a link can hold back", l.Delay, l.Jitter, maxDelay)
+		return fmt.Errorf("a delay of %v with a jitter of %v is more than the maximum of %v", l.Delay, l.Jitter, maxDelay)
 	case !(l.Loss >= 0 && l.Loss <= 1):
-		return fmt.Errorf("a loss of %v cannot be: it is a share from 0 to 1", l.Loss)
+		return fmt.Errorf("a loss of %v is impossible: it must be a share from 0 to 1", l.Loss)
 	case l.Bandwidth < 0:
-		return fmt.Errorf("a bandwidth of %d bytes a second cannot be: it must not be negative", l.Bandwidth)
+		return fmt.Errorf("a bandwidth of %d bytes a second is impossible: it must not be negative", l.Bandwidth)
 	case l.Bandwidth > 0 && l.Bandwidth < minBandwidth:
 		return fmt.Errorf("a bandwidth of %d bytes a second is too little for one packet a second: give at least %d", l.Bandwidth, minBandwidth)
 	}
@@ -58,21 +55,19 @@ const (
 	minBandwidth = 2048
 )
 
-// Cut is a direction in which nothing gets through: no packet from host From
-// arrives at host To. Either may be Client.
+// Cut is a direction in which no packet passes from host From to host To. Either may be Client.
 type Cut struct{ From, To int }
 
-// linkFault is a fault that is not healed: cuts, or what a host's link is like.
+// linkFault is a fault that is not healed: cuts, or a shape of a host's link.
 type linkFault struct {
 	cuts []Cut
 	host int
 	link *Link // nil for cuts
 }
 
-// Cut drops all packets that go the ways of cuts, those of established
-// connections too; no sender is notified. A way that several
-// faults cut stays cut until the last of them is healed. heal may be called
-// again, and needs to be when it fails.
+// Cut drops all packets in the directions of cuts, without notice to the sender. Established connections are cut too.
+// A direction that several faults cut stays cut until the last of them is healed. If heal fails, it must be called
+// again.
 func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err error) {
 	var places []int
 	for _, c := range cuts {
@@ -84,10 +79,8 @@ func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err e
 	return n.inject(ctx, err, "the network", "cut", &linkFault{cuts: slices.Clone(cuts)}, places...)
 }
 
-// Shape makes the link of a host slow, lossy or narrow, in both directions.
-// Faults on one link add up: delays and jitters add, losses are independent of
-// each other, the least bandwidth counts. heal may be called again, and needs to
-// be when it fails.
+// Shape makes the link of a host slow, lossy or narrow in both directions. Faults on one link combine: delays and
+// jitters add up, losses are independent, and the smallest bandwidth counts. If heal fails, it must be called again.
 func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() error, err error) {
 	err = l.check()
 	if host == Client {
@@ -96,14 +89,13 @@ func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() erro
 	return n.inject(ctx, err, "the link of "+endpointName(host), "shape", &linkFault{host: host, link: &l}, host)
 }
 
-// inject brings the backend to what all faults ask for, one more among them, unless
-// something is wrong with it or with the places that it concerns.
+// inject applies one more fault to the backend, unless wrong is set or a place does not exist.
 func (n *Network) inject(ctx context.Context, wrong error, what, verb string, fault *linkFault, places ...int) (heal func() error, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err = errors.Join(ctx.Err(), wrong)
 	if n.backend == nil {
-		err = fmt.Errorf("the nodes share 127.0.0.1, where nothing can be cut or slowed: %s", n.loopback)
+		err = fmt.Errorf("the nodes share 127.0.0.1, where links cannot be cut or slowed: %s", n.loopback)
 	}
 	if err == nil {
 		err = n.known(places...)
@@ -134,8 +126,7 @@ func (n *Network) inject(ctx context.Context, wrong error, what, verb string, fa
 	}, nil
 }
 
-// apply brings the backend to what all faults together ask for where one of them came
-// or went.
+// apply updates the backend after a fault was added or removed.
 func (n *Network) apply(changed *linkFault) error {
 	if changed.link != nil {
 		return n.backend.shape(changed.host, n.effective()[changed.host])
@@ -151,7 +142,7 @@ func (n *Network) apply(changed *linkFault) error {
 	}))
 }
 
-// effective is what the links are like under all faults together.
+// effective returns the shapes of the links under all faults together.
 func (n *Network) effective() map[int]Link {
 	links := map[int]Link{}
 	for _, f := range n.faults {
@@ -173,7 +164,7 @@ func (n *Network) effective() map[int]Link {
 	return links
 }
 
-// open returns the ways that no fault cuts.
+// open returns the directions that no fault cuts.
 func (n *Network) open(cuts []Cut) []Cut {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -182,10 +173,10 @@ func (n *Network) open(cuts []Cut) []Cut {
 	})
 }
 
-// wires is what the faults on links are made and measured with.
+// wires makes and measures link faults.
 type wires interface {
 	Cut(ctx context.Context, cuts []Cut) (heal func() error, err error)
-	open(cuts []Cut) []Cut // those that no fault cuts
+	open(cuts []Cut) []Cut // the cuts that no fault makes
 	Reaches(ctx context.Context, from, to int) (bool, error)
 	Shape(ctx context.Context, host int, link Link) (heal func() error, err error)
 	RoundTrip(ctx context.Context, from, to int) (time.Duration, error)
@@ -193,23 +184,21 @@ type wires interface {
 	Throughput(ctx context.Context, from, to int, period time.Duration) (int64, error)
 }
 
-// What can be seen of a link.
 const (
 	measureRate = 300 * time.Millisecond
-	lossesSeen  = 60 // so many lost packets are waited for to distinguish a loss from chance
+	lossesSeen  = 60 // number of lost packets to expect in a measurement, to distinguish a loss from chance
 	rateSlack   = 1.5
-	linkWithin  = 5 * time.Second // for a busy machine to show a healed link
+	linkWithin  = 5 * time.Second // until a busy machine shows a healed link
 )
 
-// Partition is Cut that sees by packets of its own that nothing gets through, and
-// after the heal that everything does that no other fault cuts.
+// Partition is like Cut. It verifies with packets of its own that nothing passes, and after the heal that everything
+// passes that no other fault cuts.
 func (n *Network) Partition(ctx context.Context, cuts []Cut) (Effect, error) {
 	return partition(ctx, n, cuts)
 }
 
-// Degrade is Shape of several hosts at once that measures the links from this
-// program, one after the other, when they are shaped and when they are healed. The
-// link asks for one of Delay, Loss and Bandwidth. The effect says what makes it.
+// Degrade is like Shape for several hosts. It measures each link from this program, one after the other, before and
+// after the heal. The link sets one of Delay, Loss and Bandwidth. Effect.Seen names the mechanism.
 func (n *Network) Degrade(ctx context.Context, hosts []int, link Link) (Effect, error) {
 	e, err := degrade(ctx, n, hosts, link)
 	if err == nil && len(hosts) > 0 {
@@ -229,14 +218,14 @@ func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
 	e.Heal = healing(SeenWithin, mend, func(ctx context.Context) (string, error) {
 		open := w.open(cuts)
 		if len(open) == 0 {
-			return "its ways are cut by another fault yet", nil
+			return "its ways are still cut by another fault", nil
 		}
 		return Ways(len(open)) + " open again", reaches(ctx, w, open, " although the cut is healed")
 	})
 	return e, reaches(ctx, w, cuts, "")
 }
 
-// Ways says how many directions are cut, or open again.
+// Ways returns the number of directions as text.
 func Ways(n int) string {
 	if n == 1 {
 		return "1 way"
@@ -244,8 +233,8 @@ func Ways(n int) string {
 	return fmt.Sprintf("%d ways", n)
 }
 
-// reaches sees that all ways are open, or else says unless, or with none that all are
-// cut.
+// reaches verifies that all directions are open. unless ends the error of a closed direction; if it is empty, reaches
+// verifies that all directions are cut.
 func reaches(ctx context.Context, w wires, cuts []Cut, unless string) error {
 	errs := make([]error, len(cuts))
 	var group sync.WaitGroup
@@ -289,16 +278,16 @@ func degrade(ctx context.Context, w wires, hosts []int, link Link) (Effect, erro
 	return e, err
 }
 
-// measure sees from this program that all links are degraded, or that none is.
+// measure verifies from this program that all links are degraded, or that none is.
 func measure(ctx context.Context, w wires, hosts []int, link Link, degraded bool) (string, error) {
 	var texts []string
-	for _, host := range hosts { // one after the other: they would be in each other's way
+	for _, host := range hosts { // one at a time, because measurements disturb each other
 		is, text, err := link.seen(ctx, w, host)
 		switch {
 		case err != nil:
 			return "", err
 		case degraded && !is:
-			return "", fmt.Errorf("the link of %s is not as asked: %s", endpointName(host), text)
+			return "", fmt.Errorf("the fault does not show on the link of %s: %s", endpointName(host), text)
 		case !degraded && is:
 			return "", fmt.Errorf("the link of %s is as bad as before its heal: %s", endpointName(host), text)
 		}
@@ -307,8 +296,7 @@ func measure(ctx context.Context, w wires, hosts []int, link Link, degraded bool
 	return strings.Join(texts, ", "), nil
 }
 
-// seen reports whether a host's link is at least as bad as asked, and what was
-// measured.
+// seen reports whether a host's link is at least as bad as l, and returns the measurement as text.
 func (l Link) seen(ctx context.Context, w wires, host int) (bool, string, error) {
 	switch {
 	case l.Delay > 0:

@@ -18,9 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter puts the rules on the bridge's way from port to port, where all packets
-// between places pass. Neither a sender nor a receiver sees them: a packet that
-// is dropped on a sender's own way out would fail its call.
+// filter sets the rules at the bridge's forward hook, which all packets between places pass. Neither sender nor
+// receiver notices them. A rule in the sender's output path would make its calls fail.
 func (n *namespaces) filter(cuts []Cut) error {
 	if !n.filtered && len(cuts) == 0 {
 		return nil
@@ -50,7 +49,7 @@ func (n *namespaces) filter(cuts []Cut) error {
 	return nil
 }
 
-// Where addresses are in the header of IPv4, RFC 791 section 3.1, in bytes.
+// Offsets in bytes of the addresses in the header of IPv4, RFC 791 section 3.1.
 const sourceOffset, destinationOffset = 12, 16
 
 func isIPv4() []expr.Any {
@@ -67,14 +66,12 @@ func addressAt(offset uint32, addr netip.Addr) []expr.Any {
 	}
 }
 
-// shape has the kernel's netem delay and lose packets at both ends of a host's link where
-// the kernel has it. Else, and for what netem cannot do in the same way, it puts a wire of
-// this program's own between the host's port and the bridge, or changes the one that is
-// there. The packets of about a millisecond are lost when a wire comes and when it goes.
-// When a netem is changed or goes, those that it holds back are lost: if they were let out
-// at once later ones could overtake them.
+// shape lets the kernel's netem delay and drop packets at both ends of a host's link. If the kernel has no netem, or
+// netem would behave differently, shape puts a wire of this program between the host's port and the bridge. About a
+// millisecond of packets is lost when a wire comes or goes. When a netem changes or goes, its delayed packets are
+// lost, because later packets could overtake them otherwise.
 //
-// Netem has not been tried on a kernel that has it. Whoever shapes a link measures it.
+// Netem is not tested on a kernel that has it, but every shaped link is measured.
 func (n *namespaces) shape(number int, link Link) error {
 	h := n.hosts[number]
 	attrs, same := link.netem()
@@ -98,7 +95,7 @@ func (n *namespaces) shape(number int, link Link) error {
 	return err
 }
 
-// unshape makes a host's link as it was made.
+// unshape restores a host's link.
 func (n *namespaces) unshape(h *hostSpace) error {
 	return errors.Join(h.removeNetem(), h.cutWire(), n.reattach(h))
 }
@@ -110,12 +107,12 @@ func (n *namespaces) shapedBy(number int) string {
 	return "the kernel's netem"
 }
 
-// newWire takes a host's port off the bridge and puts a wire between.
+// newWire takes a host's port off the bridge and puts a wire in between.
 func (n *namespaces) newWire(h *hostSpace, link Link) error {
 	links, tapName := n.switchNS.links, "wire"+strconv.Itoa(h.number)
 	port, err := links.LinkByName(h.name)
 	if err != nil {
-		return fmt.Errorf("look at the host's link: %w", err)
+		return fmt.Errorf("find the host's link: %w", err)
 	}
 	err = n.within(n.switchNS.ns, func() (err error) {
 		h.wire, err = newWire(port.Attrs().Index, tapName, link)
@@ -129,7 +126,7 @@ func (n *namespaces) newWire(h *hostSpace, link Link) error {
 	}
 	tap, err := links.LinkByName(tapName)
 	if err != nil {
-		return fmt.Errorf("look at the wire's link: %w", err)
+		return fmt.Errorf("find the wire's link: %w", err)
 	}
 	h.detached = true
 	if err := links.LinkSetNoMaster(port); err != nil {
@@ -144,7 +141,7 @@ func (n *namespaces) newWire(h *hostSpace, link Link) error {
 	return nil
 }
 
-// reattach puts a host's port on the bridge, unless it is there.
+// reattach puts a host's port back on the bridge.
 func (n *namespaces) reattach(h *hostSpace) error {
 	if !h.detached {
 		return nil
@@ -168,10 +165,9 @@ func (h *hostSpace) cutWire() error {
 	return w.close()
 }
 
-// netem is what the kernel's netem (tc-netem(8)) does to one direction of the link in place
-// of a wire. It is not the same as a wire where delays vary, because packets then overtake
-// each other in it. Nor is it the same on a narrow link: its queue is bounded in packets, of
-// which one may have 64 KiB, so that it holds back seconds in place of 200 ms.
+// netem returns the attributes of the kernel's netem (tc-netem(8)) for one direction, and whether it behaves like a
+// wire. With a jitter it does not, because packets overtake each other. On a narrow link it does not either: its
+// queue is bounded in packets of up to 64 KiB, so it can delay for seconds instead of 200 ms.
 func (l Link) netem() (attrs netlink.NetemQdiscAttrs, same bool) {
 	return netlink.NetemQdiscAttrs{
 		Latency: uint32((l.Delay + time.Microsecond - 1) / time.Microsecond),
@@ -180,14 +176,14 @@ func (l Link) netem() (attrs netlink.NetemQdiscAttrs, same bool) {
 	}, l.Jitter == 0 && l.Bandwidth == 0
 }
 
-// hasNetem asks the kernel for netem by adding it, with no effect, to a link and removing
-// it. NetemQdiscAttrs's times are nothing without the length of the kernel's ticks.
+// hasNetem reports whether the kernel has netem, by adding one without effect to a link and removing it. The times of
+// NetemQdiscAttrs need the length of the kernel's ticks.
 func (e end) hasNetem() bool {
 	none := netlink.NetemQdiscAttrs{}
 	return netlink.TickInUsec() > 0 && e.qdisc(e.links.QdiscAdd, none) == nil && e.qdisc(e.links.QdiscDel, none) == nil
 }
 
-// qdisc does something to the netem through which passes what leaves a link.
+// qdisc applies do to the netem at the exit of a link.
 func (e end) qdisc(do func(netlink.Qdisc) error, attrs netlink.NetemQdiscAttrs) error {
 	link, err := e.links.LinkByName(e.name)
 	if err == nil {
@@ -200,7 +196,7 @@ func (e end) qdisc(do func(netlink.Qdisc) error, attrs netlink.NetemQdiscAttrs) 
 	return nil
 }
 
-// addNetem puts a netem on both ends of a host's link, one for each direction.
+// addNetem puts a netem on both ends of a host's link, one per direction.
 func (n *namespaces) addNetem(h *hostSpace, attrs netlink.NetemQdiscAttrs) error {
 	for _, e := range []end{{h.links, hostLink}, {n.switchNS.links, h.name}} {
 		if err := e.qdisc(e.links.QdiscAdd, attrs); err != nil {

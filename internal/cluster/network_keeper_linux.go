@@ -9,23 +9,19 @@ import (
 	"time"
 )
 
-// keeper is a process in a network namespace that ends after this program and all
-// other processes of the namespace, so that neither of them is left when this
-// program is killed. Servers could not be left to prctl(2)'s PR_SET_PDEATHSIG: it
-// reaches no descendant, and a process may heed no signal but SIGKILL. A namespace
-// of process numbers would end them too, but in it the numbers in pid files and
-// those in /proc are not the same, which Galera's scripts compare.
+// keeper is a process that ends all other processes of its network namespace when this program ends, even if killed.
+// PR_SET_PDEATHSIG of prctl(2) is not enough: it does not reach descendants, and a process may ignore all signals but
+// SIGKILL. A PID namespace would end them too. But its process numbers differ from those in /proc, and Galera's
+// scripts compare them with pid files.
 type keeper struct {
 	cmd  *exec.Cmd
 	pipe io.Closer
 	done chan struct{}
 }
 
-// keeperScript waits until the other end of its input is closed, which the kernel
-// does however this program ends. Then it kills the processes that share its
-// namespace until none is left. A process that has ended and was not waited for has
-// no namespace any more. The shell compares by itself (test -ef): a program for each process
-// of the machine would take longer than all else that ends a cluster.
+// keeperScript waits until the other end of its input is closed, which the kernel does however this program ends.
+// Then it kills the processes of its namespace until none is left. A zombie has no namespace any more. The shell
+// itself compares namespaces (test -ef), because a program per process of the machine would be too slow.
 const keeperScript = `trap "" HUP INT QUIT TERM
 read -r end
 own=/proc/$$
@@ -44,7 +40,7 @@ done`
 // startKeeper starts a keeper in the namespace of the calling thread.
 func startKeeper() (*keeper, error) {
 	k := &keeper{cmd: exec.Command("sh", "-c", keeperScript), done: make(chan struct{})}
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal or of this program's group is for it
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // ignore signals of the terminal and of this program's group
 	pipe, err := k.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -60,12 +56,12 @@ func startKeeper() (*keeper, error) {
 	return k, nil
 }
 
-// close ends the other processes of the namespace, and the keeper.
+// close ends the other processes of the namespace and the keeper.
 func (k *keeper) close() error {
 	if k == nil {
 		return nil
 	}
-	_ = k.pipe.Close() // also when it is closed already
+	_ = k.pipe.Close() // it may be closed already
 	select {
 	case <-k.done:
 		return nil

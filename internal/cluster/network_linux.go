@@ -19,56 +19,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces is a backend: a network namespace a host and one for the switch,
-// which has the bridge that joins them. The switch is apart from this program's
-// own namespace so that no firewall for forwarded packets of this machine (that
-// of a container engine, for instance) sees the packets between hosts, and so
-// that one link, this program's own, is all that other programs see.
+// namespaces is a backend with a network namespace per host and one for the switch, whose bridge joins them. The
+// switch has its own namespace for two reasons. No firewall of this machine for forwarded packets, such as a
+// container engine's, sees the packets between hosts. And other programs see only one link, this program's own.
 //
 //	this program ── client ┐
 //	n0: eth0 ──────────────┤ switch: bridge
 //	n1: eth0 ──────────────┘
 //
-// None has a name. The namespace of a host lasts as long as its keeper, which ends
-// it, with all processes in it, when this program ends; that of the switch lasts as
-// long as this program has it open. The links go with their namespaces, this
-// program's own with its other end, and so do the rules of the packet filter.
+// No namespace has a name. A host's namespace lasts as long as its keeper, which ends all processes in it when this
+// program ends. The switch's namespace lasts as long as this program has it open. Links and packet filter rules
+// disappear with their namespaces. This program's own link disappears with its other end.
 type namespaces struct {
-	id     string // in the name of this program's own link
+	id     string // part of the name of this program's own link
 	subnet netip.Prefix
 
-	mu     sync.RWMutex // held for reading by those that are inside
+	mu     sync.RWMutex // held for reading by threads that are inside
 	hosts  []*hostSpace
 	closed bool
 
-	home     netns.NsHandle // this program's own
+	home     netns.NsHandle // this program's own namespace
 	switchNS namespace      // the switch
 	bridge   netlink.Link
-	homeEnd  end  // this program's link; without a handle before it was made
-	filtered bool // there were rules
-	netem    bool // the kernel has it
+	homeEnd  end  // this program's link; without a handle until it is made
+	filtered bool // filter has set rules before
+	netem    bool // the kernel has netem
 }
 
 type namespace struct {
-	name   string // in errors
+	name   string // for errors
 	ns     netns.NsHandle
 	links  *netlink.Handle
-	keeper *keeper // nil where no process is started
+	keeper *keeper // nil if the namespace has no processes
 }
 
-// hostSpace is the namespace of a host, and what was done to its link.
+// hostSpace is the namespace of a host and the changes to its link.
 type hostSpace struct {
 	namespace
 	number   int
-	wire     *wire // holds packets back and drops them; nil while there is none
+	wire     *wire // delays and drops packets; nil if there is none
 	detached bool  // the port was taken off the bridge
-	netem    []end // on which the kernel does that
+	netem    []end // ends with a netem
 }
 
 const (
-	// clientLast ends the address of this program; hosts count up from 1.
+	// clientLast is the last byte of this program's address; hosts count up from 1.
 	clientLast = 254
-	hostLink   = "eth0" // a host's link as the host sees it
+	hostLink   = "eth0" // a host's link in the host's namespace
 	clientPort = "client"
 	bridgeName = "bridge"
 )
@@ -87,7 +84,7 @@ func newBackend() (backend, error) {
 
 func (n *namespaces) build() (err error) {
 	if n.home, err = netns.GetFromPath("/proc/thread-self/ns/net"); err != nil {
-		return fmt.Errorf("look at this program's network namespace: %w", err)
+		return fmt.Errorf("open this program's network namespace: %w", err)
 	}
 	n.id = randomName()
 	if n.switchNS, err = n.newNamespace("the switch", false); err != nil {
@@ -104,9 +101,9 @@ func (n *namespaces) build() (err error) {
 	}
 	home, err := netlink.NewHandleAt(n.home, unix.NETLINK_ROUTE)
 	if err != nil {
-		return fmt.Errorf("look at this program's network namespace: %w", err)
+		return fmt.Errorf("open this program's network namespace: %w", err)
 	}
-	n.homeEnd = end{home, ourPrefix + n.id} // in at most 15 characters
+	n.homeEnd = end{home, ourPrefix + n.id} // at most 15 characters
 	if err := n.attach(clientPort, Client, n.homeEnd.name, n.home); err != nil {
 		return err
 	}
@@ -127,12 +124,12 @@ func named(name string) netlink.LinkAttrs {
 	return attrs
 }
 
-// newNamespace makes a network namespace in which lo is up and no other link
-// speaks IPv6, which no rule here would cut.
+// newNamespace makes a network namespace in which lo is up. No other link has IPv6, which the rules here would not
+// cut.
 func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
 	p := namespace{name: name, ns: netns.None()}
 	err := onThread(func() (leave func() error, err error) {
-		p.ns, err = netns.New() // the thread that makes it is in it
+		p.ns, err = netns.New() // it moves the calling thread there
 		return n.comeHome, err
 	}, func() (err error) {
 		err = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
@@ -158,8 +155,8 @@ func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
 
 func (n *namespaces) comeHome() error { return netns.Set(n.home) }
 
-// close ends all processes in the namespace; the kernel ends the namespace with all
-// links in it when nothing uses it any more. It may be called again after an error.
+// close ends all processes in the namespace. The kernel removes the namespace and its links when it is no longer
+// used. close may be called again after an error.
 func (p *namespace) close() error {
 	if err := p.keeper.close(); err != nil {
 		return fmt.Errorf("end the processes of %s: %w", p.name, err)
@@ -177,9 +174,8 @@ func (p *namespace) close() error {
 	return nil
 }
 
-// portIndex is where the numbers of the bridge's ports begin. The kernel takes
-// notice of a link's carrier at once only if the number of its other end is not
-// the same (linkwatch_urgent_event), else within a second.
+// portIndex is the first index of the bridge's ports. The kernel notices the carrier of a link at once only if its
+// index differs from the index of its other end (linkwatch_urgent_event). Otherwise it takes up to a second.
 const portIndex = 1 << 20
 
 // attach joins a new link of a host, or of this program, to a new port of the bridge.
@@ -193,11 +189,11 @@ func (n *namespaces) attach(port string, number int, link string, ns netns.NsHan
 	return nil
 }
 
-// carrierLimit bounds the wait for the kernel to take notice of a carrier.
+// carrierLimit bounds the wait until the kernel notices a carrier.
 const carrierLimit = 3 * time.Second
 
-// setUp sets links up, such as the two ends of one cable, and waits until the
-// kernel lets packets pass: also in the state unknown, see netif_oper_up.
+// setUp sets links up, such as the two ends of one cable, and waits until the kernel lets packets pass. It does so in
+// the state unknown too, see netif_oper_up.
 func setUp(ends ...end) error {
 	for _, e := range ends {
 		link, err := e.links.LinkByName(e.name)
@@ -224,7 +220,7 @@ func setUp(ends ...end) error {
 	return nil
 }
 
-// end is a link as one namespace sees it.
+// end is a link in one namespace.
 type end struct {
 	links *netlink.Handle
 	name  string
@@ -234,7 +230,7 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 	if number+1 >= clientLast {
 		return netip.Addr{}, fmt.Errorf("one network has room for %d hosts", clientLast-1)
 	}
-	p, err := n.newNamespace("n"+strconv.Itoa(number), true) // as its end at the switch is called
+	p, err := n.newNamespace("n"+strconv.Itoa(number), true) // also the name of its port at the switch
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -265,9 +261,8 @@ func addressOf(addr netip.Addr, subnet netip.Prefix) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
 }
 
-// acquaint lets a new host and all others know each other's hardware address for good,
-// so that none asks by ARP. A slow or lossy link would slow or lose the question, which
-// is given up after 3 s.
+// acquaint makes the hardware addresses of a new host and all others known to each other permanently. So none asks by
+// ARP, which fails after 3 s on a slow or lossy link.
 func (n *namespaces) acquaint(number int, new end) error {
 	ends := map[int]end{Client: n.homeEnd}
 	for _, h := range n.hosts {
@@ -281,7 +276,7 @@ func (n *namespaces) acquaint(number int, new end) error {
 	return nil
 }
 
-// know gives one end the hardware address of a host, or of this program.
+// know adds the hardware address of a host, or of this program, to the neighbors of one end.
 func (n *namespaces) know(at end, number int) error {
 	link, err := at.links.LinkByName(at.name)
 	if err != nil {
@@ -292,14 +287,14 @@ func (n *namespaces) know(at end, number int) error {
 	})
 }
 
-// addr is the address of a host, or of this program, by number.
+// addr returns the address of a host or of this program.
 func (n *namespaces) addr(number int) netip.Addr {
 	bytes := n.subnet.Addr().As4()
 	bytes[3] = lastByte(number)
 	return netip.AddrFrom4(bytes)
 }
 
-// lastByte is that of a host's addresses, or of this program's.
+// lastByte returns the last byte of the addresses of a host or of this program.
 func lastByte(number int) byte {
 	if number == Client {
 		return clientLast
@@ -307,14 +302,13 @@ func lastByte(number int) byte {
 	return byte(number + 1)
 }
 
-// hardwareAddr is a local address, which need not differ from those of other networks.
-// udev changes one that the kernel has chosen.
+// hardwareAddr returns a locally administered address, which may repeat in other networks. It is set because udev
+// changes an address that the kernel has chosen.
 func hardwareAddr(number int) net.HardwareAddr {
 	return net.HardwareAddr{2, 's', 't', 'r', 'o', lastByte(number)}
 }
 
-// inside keeps the namespaces from being closed until leave: so no process is
-// started in one that close has emptied already.
+// inside keeps the namespaces open until leave, so no process starts in one that close has already emptied.
 func (n *namespaces) inside(number int) (leave func() error, err error) {
 	n.mu.RLock()
 	if n.closed {
@@ -353,8 +347,7 @@ func (n *namespaces) close() error {
 		err = errors.Join(err, h.cutWire(), h.close())
 	}
 	if n.homeEnd.links != nil {
-		// The port at the other end goes with it. The kernel would do it too, but
-		// some time after the switch is closed.
+		// Remove this link now: the kernel would remove it only some time after the switch is closed.
 		if errLink := n.homeEnd.remove(); errLink != nil {
 			return errors.Join(err, errLink)
 		}
@@ -368,7 +361,7 @@ func (n *namespaces) close() error {
 	return err
 }
 
-// remove removes a link with its other end, if it is there.
+// remove removes a link together with its other end; a missing link is no error.
 func (e end) remove() error {
 	link, err := e.links.LinkByName(e.name)
 	if err == nil {
@@ -383,10 +376,8 @@ func (e end) remove() error {
 	return nil
 }
 
-// takeSubnet gives this program's link an address in a network of 256 addresses
-// that nothing on this machine uses, and returns that network. It is one of
-// 10.213.0.0/16 or else of 198.18.0.0/15, which is set aside for benchmarks of networks
-// (RFC 2544).
+// takeSubnet gives this program's link an address in a /24 network that nothing on this machine uses, and returns the
+// network. It is part of 10.213.0.0/16 or of 198.18.0.0/15, which is reserved for network benchmarks (RFC 2544).
 func takeSubnet(links *netlink.Handle, link netlink.Link) (netip.Prefix, error) {
 	used, err := usedSubnets(links, link)
 	for _, first := range [][2]byte{{10, 213}, {198, 18}, {198, 19}} {
@@ -397,7 +388,7 @@ func takeSubnet(links *netlink.Handle, link netlink.Link) (netip.Prefix, error) 
 			}
 			address := addressOf(netip.AddrFrom4([4]byte{first[0], first[1], byte(third), clientLast}), subnet)
 			if err = links.AddrAdd(link, address); err == nil {
-				used, err = usedSubnets(links, link) // another program may have taken the same ones since
+				used, err = usedSubnets(links, link) // another program may have taken the same network since
 			}
 			if err == nil && !slices.ContainsFunc(used, subnet.Overlaps) {
 				return subnet, nil
@@ -410,11 +401,11 @@ func takeSubnet(links *netlink.Handle, link netlink.Link) (netip.Prefix, error) 
 	if err == nil {
 		err = errors.New("this machine has addresses or routes for all of 10.213.0.0/16 and 198.18.0.0/15")
 	}
-	return netip.Prefix{}, fmt.Errorf("look for free network addresses: %w", err)
+	return netip.Prefix{}, fmt.Errorf("find free network addresses: %w", err)
 }
 
-// usedSubnets lists the addresses and routes of this machine but for those of
-// one link. Default routes, whole or in halves, are to anywhere and do not count.
+// usedSubnets lists the addresses and routes of this machine, except for one link. Default routes, whole or in
+// halves, lead anywhere and do not count.
 func usedSubnets(links *netlink.Handle, except netlink.Link) ([]netip.Prefix, error) {
 	var used []netip.Prefix
 	add := func(index int, network *net.IPNet) {

@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVariable makes the test binary play a part instead of running tests.
+// roleVariable makes the test binary play a role instead of running tests.
 const roleVariable = "STROPPY_CLUSTER_TEST_ROLE"
 
 func init() {
@@ -52,7 +52,7 @@ func inRole(ctx context.Context, role string) *exec.Cmd {
 	return cmd
 }
 
-// serveEcho sends back what comes in.
+// serveEcho sends back what it receives.
 func serveEcho(address string) error {
 	l, err := net.Listen("tcp4", address)
 	if err != nil {
@@ -67,8 +67,7 @@ func serveEcho(address string) error {
 	}
 }
 
-// needNamespaces skips a test where the user may not make network namespaces,
-// which it reports without the code under test.
+// needNamespaces skips a test if the user may not make network namespaces. It finds out without the code under test.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	refused := make(chan error)
@@ -81,9 +80,8 @@ func needNamespaces(t *testing.T) {
 	}
 }
 
-// newNamespaces makes a network whose traces are looked for when the test ends. Its
-// record is where every program of this user looks, so that the next one clears it away
-// where this test is killed.
+// newNamespaces makes a network and checks at the end of the test that nothing is left of it. Its record is in the
+// user's folder, so that a later program clears it if this test is killed.
 func newNamespaces(t *testing.T, hosts int) *Network {
 	t.Helper()
 	needNamespaces(t)
@@ -110,7 +108,7 @@ func newNamespaces(t *testing.T, hosts int) *Network {
 	return n
 }
 
-// recorded says whether any record names something that bears an id.
+// recorded reports whether a record names something with this id.
 func recorded(id string) (bool, error) {
 	records, err := Records()
 	return slices.ContainsFunc(records, func(r RecordInfo) bool {
@@ -118,8 +116,8 @@ func recorded(id string) (bool, error) {
 	}), err
 }
 
-// traces lists the links that bear an id. This program's own link goes when the
-// switch does, to which the links of all hosts lead.
+// traces lists the links with this id. This program's own link disappears with the switch, like the links of all
+// hosts.
 func traces(t *testing.T, id string) (left []string) {
 	t.Helper()
 	links, err := netlink.LinkList()
@@ -154,7 +152,7 @@ func echoOn(t *testing.T, h *Host) (string, *Process) {
 	return address, p
 }
 
-// dialFrom connects from a place, again until the server listens.
+// dialFrom connects from a place, and tries again until the server listens.
 func dialFrom(t *testing.T, n *Network, place int, address string) net.Conn {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -214,7 +212,7 @@ func TestNamespaces(t *testing.T) {
 	if len(addresses) != 3 {
 		t.Errorf("three hosts have the addresses %v", addresses)
 	}
-	for range 20 { // no thread of this program has stayed inside
+	for range 20 { // no thread of this program has stayed in a namespace
 		link := n.backend.(*namespaces).homeEnd.name
 		if _, err := net.InterfaceByName(link); err != nil {
 			t.Fatalf("a thread does not see %s: %v", link, err)
@@ -222,7 +220,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// become makes this process one of another user.
+// become makes this process run as another user.
 func become(uid string) error {
 	id, err := strconv.Atoi(uid)
 	if err == nil {
@@ -231,20 +229,20 @@ func become(uid string) error {
 	return err
 }
 
-// asAnother runs a part of the tests as a user without rights, who has a folder for all that is made.
+// asAnother runs a part of the tests as a user without rights, with a folder for all that it makes.
 func asAnother(t *testing.T, part string) (out, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_RUNTIME_DIR", dir) // which is not that user's
+	t.Setenv("XDG_RUNTIME_DIR", dir) // it belongs to another user
 	t.Setenv("TMPDIR", dir)
 	said, _ := inRole(t.Context(), part+" 65534").CombinedOutput() // every part ends with status 1
 	return string(said), dir
 }
 
-// loopbackReason is why another user has no namespaces.
+// loopbackReason returns why another user has no namespaces.
 func loopbackReason(uid string) string {
 	if err := become(uid); err != nil {
 		return err.Error()
@@ -256,7 +254,7 @@ func loopbackReason(uid string) string {
 	return fmt.Sprintf("%v: %s %v", n.Host(1).Addr(), n.Loopback(), n.Close())
 }
 
-// TestUserWithoutNamespaces makes a network as a user who may not.
+// TestUserWithoutNamespaces makes a network as a user who may not make namespaces.
 func TestUserWithoutNamespaces(t *testing.T) {
 	needNamespaces(t)
 	out, dir := asAnother(t, "user")
@@ -271,7 +269,7 @@ func TestUserWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// reach is the matrix of who reaches whom, of all hosts and the client.
+// reach returns which of the hosts and the client reach each other.
 func reach(t *testing.T, n *Network, hosts int) map[Cut]bool {
 	t.Helper()
 	var mu sync.Mutex
@@ -306,8 +304,7 @@ func expectCut(t *testing.T, n *Network, hosts int, want map[Cut]int) {
 	}
 }
 
-// TestCut makes and heals random faults that overlap, and after each step looks
-// at all directions.
+// TestCut makes and heals random overlapping faults, and checks all directions after each step.
 func TestCut(t *testing.T) {
 	n := newNamespaces(t, 3)
 	random := rand.New(rand.NewPCG(3, 1))
@@ -358,8 +355,7 @@ func TestCut(t *testing.T) {
 	expectCut(t, n, 3, nil)
 }
 
-// TestCutHoldsConnections holds that a connection that was open before is cut
-// without an order, and goes on when the cut is healed.
+// TestCutHoldsConnections checks that an open connection is cut without a notice, and continues after the heal.
 func TestCutHoldsConnections(t *testing.T) {
 	n := newNamespaces(t, 2)
 	address, _ := echoOn(t, n.Host(0))

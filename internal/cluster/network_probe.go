@@ -17,25 +17,23 @@ import (
 )
 
 const (
-	// probes are sent this far apart.
+	// probePace is the interval between probes.
 	probePace = 20 * time.Millisecond
-	// A probe that has not come after this and the link's own delay is lost. A
-	// packet crosses a bridge in microseconds; the rest is for a busy machine.
+	// probeLimit is the time after which a probe is lost, in addition to the link's own delay. A packet crosses a
+	// bridge in microseconds; the rest is a reserve for a busy machine.
 	probeLimit = 200 * time.Millisecond
 	// roundTrips is of how many datagrams each way RoundTrip takes the median.
 	roundTrips = 5
 )
 
-// Reaches reports by effect whether packets get through from one place to another
-// in this direction, whatever the other direction does: it sends datagrams to a
-// socket of its own there until one has come or limit has ended.
+// Reaches reports whether packets pass from one place to another in this direction. It sends datagrams to a socket of
+// its own there until one has arrived or a limit has passed.
 func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 	took, err := n.send(ctx, "probe the network", from, to, datagrams{wanted: 1, most: math.MaxInt, burst: 1, pace: probePace})
 	return len(took) > 0, err
 }
 
-// Loss sends so many datagrams from one place to another and returns the share
-// of them that did not come.
+// Loss sends count datagrams from one place to another and returns the share that did not arrive.
 func (n *Network) Loss(ctx context.Context, from, to, count int) (float64, error) {
 	took, err := n.send(ctx, "measure the loss", from, to, datagrams{
 		wanted: count, most: count, burst: 20, pace: time.Millisecond, // few enough for the socket's buffer
@@ -46,8 +44,8 @@ func (n *Network) Loss(ctx context.Context, from, to, count int) (float64, error
 	return 1 - float64(len(took))/float64(count), nil
 }
 
-// RoundTrip measures how long a datagram takes from one place to another and one back:
-// the median of a few each way. That none comes is an error.
+// RoundTrip returns how long a datagram takes to another place and back: the sum of the medians of both directions.
+// It returns an error if none arrives.
 func (n *Network) RoundTrip(ctx context.Context, from, to int) (sum time.Duration, err error) {
 	for _, way := range []Cut{{from, to}, {to, from}} {
 		took, err := n.send(ctx, "measure the round trip", way.From, way.To, datagrams{wanted: roundTrips, most: roundTrips, burst: 1, pace: probePace})
@@ -63,14 +61,14 @@ func (n *Network) RoundTrip(ctx context.Context, from, to int) (sum time.Duratio
 	return sum, nil
 }
 
-// datagrams say how to send, until so many as are wanted have come.
+// datagrams describe how to send until enough datagrams have arrived.
 type datagrams struct {
-	wanted, most int           // most bounds those that are sent
-	burst        int           // so many are sent at once,
-	pace         time.Duration // and more when these have come or this time has passed
+	wanted, most int           // most bounds the number sent
+	burst        int           // number sent at once
+	pace         time.Duration // wait after a burst, unless all of it arrives before
 }
 
-// send sends datagrams and returns how long each took that came.
+// send sends datagrams and returns the travel times of those that arrived.
 func (n *Network) send(ctx context.Context, what string, from, to int, d datagrams) ([]time.Duration, error) {
 	p, err := n.probe(ctx, from, to)
 	var took []time.Duration
@@ -89,7 +87,7 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 	const nonceSize = 16
 	text, buffer := make([]byte, nonceSize), make([]byte, 64)
 	rand.Read(text)      // never fails, see crypto/rand
-	var sent []time.Time // zero: it has come
+	var sent []time.Time // zero: it has arrived
 	for end := time.Now().Add(limit); time.Now().Before(end) && len(took) < d.wanted; {
 		for burst := 0; burst < d.burst && len(sent) < d.most; burst++ {
 			sent = append(sent, time.Now())
@@ -118,8 +116,7 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 	return took, nil
 }
 
-// Throughput measures how many bytes a second one TCP connection carries from
-// one place to another within the given period.
+// Throughput returns the bytes per second that one TCP connection carries from one place to another during a period.
 func (n *Network) Throughput(ctx context.Context, from, to int, period time.Duration) (rate int64, err error) {
 	defer func() {
 		if err != nil {
@@ -181,11 +178,10 @@ func (n *Network) Throughput(ctx context.Context, from, to int, period time.Dura
 // probe is a pair of sockets at two places.
 type probe struct {
 	from, to *net.UDPConn
-	delay    time.Duration // the most that the links on the way hold a packet back
+	delay    time.Duration // longest delay by the links between them
 }
 
-// endpoints returns the addresses of two places and how long the links between
-// them may hold a packet back.
+// endpoints returns the addresses of two places and the longest delay by the links between them.
 func (n *Network) endpoints(from, to int) (source, sink netip.Addr, delay time.Duration, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -223,8 +219,7 @@ func (n *Network) probe(ctx context.Context, from, to int) (*probe, error) {
 	if err := n.at(to, listen(&p.to, sink)); err != nil {
 		return nil, errors.Join(err, p.from.Close())
 	}
-	// A first datagram the other way shows a firewall at the receiver, if there
-	// is one, that the receiver wants to hear from the sender.
+	// A first datagram in the other direction makes a stateful firewall at the receiver accept the sender.
 	if err := transmit(p.to, nil, p.from); err != nil {
 		p.close()
 		return nil, err
@@ -232,8 +227,7 @@ func (n *Network) probe(ctx context.Context, from, to int) (*probe, error) {
 	return p, nil
 }
 
-// transmit sends a datagram. A refusal by the sender's own packet filter or for
-// want of a route is a datagram that does not arrive.
+// transmit sends a datagram. A refusal by the sender's own packet filter, or a missing route, counts as loss.
 func transmit(from *net.UDPConn, text []byte, to *net.UDPConn) error {
 	_, err := from.WriteToUDPAddrPort(text, to.LocalAddr().(*net.UDPAddr).AddrPort())
 	for _, lost := range []error{syscall.EPERM, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOBUFS} {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestLoopback holds what a network without namespaces can do and what it
-// refuses.
+// TestLoopback checks what a network without namespaces can do and what it refuses.
 func TestLoopback(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	n, err := NewNetwork(t.Context(), 2, true)

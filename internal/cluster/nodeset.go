@@ -14,19 +14,19 @@ import (
 )
 
 var (
-	// ErrStopped is why what waits for a node of a stopped cluster gives up.
+	// ErrStopped is the error of a wait for a node of a stopped cluster.
 	ErrStopped = errors.New("the cluster is stopped")
-	// ErrRemoved is why what waits for a node that was removed gives up.
+	// ErrRemoved is the error of a wait for a node that was removed.
 	ErrRemoved = errors.New("the node was removed from the cluster")
 )
 
-// Member is a node as its kind of database makes it, with a Server inside.
+// Member is a node of one kind of database, with a Server inside.
 type Member interface {
 	comparable
 	LocalNode
-	// Log is the file with the server's output.
+	// Log returns the path of the file with the server's output.
 	Log() string
-	// URL is the address of the node alone.
+	// URL returns the address of the node alone.
 	URL() string
 	// Erase ends the node for good and removes all that was made for it.
 	Erase() error
@@ -36,44 +36,41 @@ type Member interface {
 	RestartEnded(ctx context.Context) error
 }
 
-// NodeSet is what a cluster of any kind stands on: a folder, hosts, the nodes on
-// them, and the end of it all. A kind's cluster embeds one. Create it with
-// NewNodeSet.
+// NodeSet is the base of a cluster of any kind: its folder, its hosts, their nodes, and its end. A kind's cluster
+// embeds a NodeSet. Create it with NewNodeSet.
 type NodeSet[N Member] struct {
-	// User is whom the servers run as.
+	// User runs the servers.
 	User User
 	// Life ends with the cluster.
 	Life context.Context
-	// Tasks are what goes on by itself, for which Stop waits.
+	// Tasks are background tasks, for which Stop waits.
 	Tasks sync.WaitGroup
-	// Mu guards the list of nodes, and what a kind says it does. It is held for
-	// moments only.
+	// Mu guards the list of nodes and the fields that a kind declares as guarded. It is held only for moments.
 	Mu sync.Mutex
 
-	// Options are those with which the cluster was opened, and Dir is its folder.
+	// Options are the options that opened the cluster, and Dir is its folder.
 	Options Options
 	Dir     string
 
-	name    string // in errors, as in "the etcd cluster"
+	name    string // for errors, as in "the etcd cluster"
 	found   func(ctx context.Context, number int, host *Host) (N, error)
 	healthy func() func(ctx context.Context) error
 
-	record  *Record // of what a later start clears if this program is killed
+	record  *Record // for cleanup if this program is killed
 	network *Network
-	given   map[netip.AddrPort]bool // to nodes
-	made    int                     // nodes so far, which is the next one's number
-	nodes   []N                     // that belong to the cluster
+	given   map[netip.AddrPort]bool // addresses of nodes
+	made    int                     // number of nodes so far, and the next one's number
+	nodes   []N                     // current members
 
-	changing Lock // held while nodes come or go, and once stopped
+	changing Lock // held while nodes join or leave, and after the stop
 	end      context.CancelCauseFunc
 	stop     sync.Once
 	stopErr  error
 }
 
-// NewNodeSet describes a cluster without nodes. name is what errors call it, as in
-// "the etcd cluster". found makes the folder of a node on a host and describes its
-// server; after an error nothing of the node is left. healthy begins a wait: what it
-// returns says why not all is well, and is asked until nothing is wrong.
+// NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found makes the folder of
+// a node on a host and describes its server; after an error it leaves nothing behind. healthy begins a wait. Its
+// result is called until it returns nil; its error is the reason why the cluster is not healthy.
 func NewNodeSet[N Member](
 	name string, found func(ctx context.Context, number int, host *Host) (N, error), healthy func() func(ctx context.Context) error,
 ) *NodeSet[N] {
@@ -82,7 +79,7 @@ func NewNodeSet[N Member](
 	return f
 }
 
-// Logged reports whether a node's log has a text.
+// Logged reports whether a node's log contains a text.
 func (f *NodeSet[N]) Logged(text string) bool {
 	return slices.ContainsFunc(f.List(), func(n N) bool {
 		log, err := os.ReadFile(n.Log())
@@ -90,8 +87,7 @@ func (f *NodeSet[N]) Logged(text string) bool {
 	})
 }
 
-// Open makes the cluster's folder, its hosts, and a node on each, none of which it
-// starts.
+// Open makes the cluster's folder, its hosts and a node on each, but does not start the nodes.
 func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	f.Options = o
 	if len(k.Users) > 0 {
@@ -113,7 +109,7 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	if err = f.User.enters(f.Folder(0)); err != nil {
 		return err
 	}
-	if bin, _ := o.Bin(); bin != "" { // its error was Find's
+	if bin, _ := o.Bin(); bin != "" { // Find has reported its error
 		if err = f.User.enters(filepath.Join(bin, "program")); err != nil {
 			return &ParamError{Param: paramBin, Reason: err.Error()}
 		}
@@ -129,7 +125,7 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	return nil
 }
 
-// Plan makes the nodes as Open does, and nothing of them on this machine.
+// Plan describes the nodes as Open does, but makes nothing on this machine.
 func (f *NodeSet[N]) Plan(ctx context.Context, k Kind, o Options) error {
 	f.Options, f.Dir, f.network = o, nowhere, planNetwork(o.Nodes+k.Further, o.Loopback)
 	for i := range o.Nodes + k.Further {
@@ -140,10 +136,10 @@ func (f *NodeSet[N]) Plan(ctx context.Context, k Kind, o Options) error {
 	return nil
 }
 
-// nowhere is the folder of a cluster that is only planned: no file can be below it.
+// nowhere is the folder of a planned cluster: no file can be below it.
 const nowhere = os.DevNull
 
-// TempDir returns the folder for temporary folders.
+// TempDir returns the parent for temporary folders.
 func TempDir(inMemory bool) string {
 	const shm = "/dev/shm"
 	if info, err := os.Stat(shm); inMemory && err == nil && info.IsDir() {
@@ -152,12 +148,11 @@ func TempDir(inMemory bool) string {
 	return os.TempDir()
 }
 
-// TempFolder makes a folder in parent that Stop removes.
 func (f *NodeSet[N]) TempFolder(parent string) (string, error) {
 	return f.record.TempFolder(parent)
 }
 
-// Folder is the path for the folder of a node.
+// Folder returns the path of a node's folder.
 func (f *NodeSet[N]) Folder(number int) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("n%d", number))
 }
@@ -168,7 +163,7 @@ func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error
 		return nil
 	}
 	if err := os.Mkdir(path, mode); err != nil {
-		return fmt.Errorf("make the folder of n%d, take another folder if it is there: %w", number, err)
+		return fmt.Errorf("make the folder of n%d: %w; if it exists, name another folder", number, err)
 	}
 	if err := f.User.Give(path); err != nil {
 		return errors.Join(err, os.RemoveAll(path))
@@ -176,7 +171,7 @@ func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error
 	return nil
 }
 
-// WriteFile makes a file that the servers read and gives it to their user.
+// WriteFile writes a file for the servers and gives it to their user.
 func (f *NodeSet[N]) WriteFile(path, text string) error {
 	if f.Options.DryRun {
 		return nil
@@ -184,7 +179,7 @@ func (f *NodeSet[N]) WriteFile(path, text string) error {
 	return errors.Join(os.WriteFile(path, []byte(text), 0o644), f.User.Give(path))
 }
 
-// TakeEndpoints sets addresses of a host, which no node has had, by their standard ports.
+// TakeEndpoints sets addresses of a host that no node has had, by their standard ports.
 func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses map[int]*netip.AddrPort) error {
 	for standard, address := range addresses {
 		if f.Options.DryRun {
@@ -203,8 +198,7 @@ func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses ma
 	return nil
 }
 
-// NewServer describes the server of a node, as the function NewServer does. Its
-// life ends with the node's membership.
+// NewServer is like the function NewServer. The server's life ends with the node's membership.
 func (f *NodeSet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
 	s := NewServer(number, host, dir, log, program)
 	s.being, s.end = context.WithCancelCause(f.Life)
@@ -212,7 +206,7 @@ func (f *NodeSet[N]) NewServer(number int, host *Host, dir, log string, program 
 	return s
 }
 
-// Change lets one change of the nodes go on at a time; done ends it.
+// Change begins a change of the members, of which only one is made at a time; done ends it.
 func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
 	ctx, cancel := bound(ctx, f.Life)
 	defer cancel()
@@ -225,9 +219,8 @@ func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
 	return f.changing.Release, nil
 }
 
-// AddNode makes one more host and a node on it, which start brings up, in a Change.
-// Clients that were opened before do not know it. After an error undo takes back what
-// start did.
+// AddNode makes one more host with a node, which start brings up, in a Change. Clients that were opened before do not
+// know the node. After an error, undo reverts start.
 func (f *NodeSet[N]) AddNode(ctx context.Context, start, undo func(context.Context, N) error) (number int, err error) {
 	fail := func(err error) (int, error) { return 0, fmt.Errorf("add a node to %s: %w", f.name, err) }
 	done, err := f.Change(ctx)
@@ -251,11 +244,11 @@ func (f *NodeSet[N]) AddNode(ctx context.Context, start, undo func(context.Conte
 	return n.Number(), nil
 }
 
-// undoLimit bounds what is done for a node that could not be added.
+// undoLimit bounds the cleanup after a node that could not be added.
 const undoLimit = 10 * time.Second
 
-// RemoveNode takes a node out of the cluster by leave, ends it and removes its data, in a
-// Change. The last one stays.
+// RemoveNode removes a node from the cluster through leave, ends it and removes its data, in a Change. The last node
+// cannot be removed.
 func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
 	ctx, cancel := bound(ctx, f.Life)
 	defer cancel()
@@ -292,7 +285,7 @@ func (f *NodeSet[N]) enlist(ctx context.Context, host *Host) (N, error) {
 	return n, err
 }
 
-// Drop takes a node out of the list and removes all that was made for it.
+// Drop removes a node from the list and all that was made for it.
 func (f *NodeSet[N]) Drop(n N) error {
 	f.Mu.Lock()
 	f.nodes = slices.DeleteFunc(f.nodes, func(m N) bool { return m == n })
@@ -301,19 +294,19 @@ func (f *NodeSet[N]) Drop(n N) error {
 	return n.Erase()
 }
 
-// List returns the nodes that belong to the cluster now.
+// List returns the current members.
 func (f *NodeSet[N]) List() []N {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	return slices.Clone(f.nodes)
 }
 
-// Others returns the nodes that belong to the cluster now, but for one.
+// Others returns the current members except one.
 func (f *NodeSet[N]) Others(n N) []N {
 	return slices.DeleteFunc(f.List(), func(m N) bool { return m == n })
 }
 
-// Nodes are the nodes that belong to the cluster now, dead ones included.
+// Nodes returns the current members, dead ones included.
 func (f *NodeSet[N]) Nodes() []Node {
 	var nodes []Node
 	for _, n := range f.List() {
@@ -322,7 +315,6 @@ func (f *NodeSet[N]) Nodes() []Node {
 	return nodes
 }
 
-// Node returns the node of a number.
 func (f *NodeSet[N]) Node(number int) (n N, err error) {
 	for _, n := range f.List() {
 		if n.Number() == number {
@@ -332,7 +324,7 @@ func (f *NodeSet[N]) Node(number int) (n N, err error) {
 	return n, fmt.Errorf("%s has no node %d", f.name, number)
 }
 
-// NodeURL is the address of a node alone; empty if there is none.
+// NodeURL returns the address of a node alone, or "" if it has none.
 func (f *NodeSet[N]) NodeURL(number int) string {
 	n, err := f.Node(number)
 	if err != nil {
@@ -341,10 +333,9 @@ func (f *NodeSet[N]) NodeURL(number int) string {
 	return n.URL()
 }
 
-// Named asks all nodes at once whom each takes for leader, and in which term, and returns
-// the one that more than half of them name alike and that is says to be it; the zero value
-// if there is none. A node that does not answer, or knows no leader, names the zero value
-// of L. Named waits for no more answers than it needs.
+// Named asks all nodes at once for the leader and its term. It returns the node that more than half of them name, if
+// is confirms it; otherwise the zero value. A node that does not answer, or knows no leader, names the zero value of
+// L. Named waits only for as many answers as it needs.
 func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(context.Context, N) L, is func(N, L) bool) (leader N) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -366,7 +357,7 @@ func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(cont
 	return leader
 }
 
-// Move hands the lead over to a node by move.
+// Move hands leadership over to a node through move.
 func (f *NodeSet[N]) Move(to int, move func(N) error) error {
 	n, err := f.Node(to)
 	if err == nil {
@@ -378,8 +369,8 @@ func (f *NodeSet[N]) Move(to int, move func(N) error) error {
 	return nil
 }
 
-// ReplaceWhen replaces a node, in a Change, when expendable says that its data are of
-// no need, not before: until then they may be the only copy.
+// ReplaceWhen replaces a node, in a Change, as soon as expendable returns nil. Until then the node's data may be the
+// only copy.
 func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace func(ctx context.Context) error) error {
 	done, err := f.Change(ctx)
 	if err == nil {
@@ -392,8 +383,8 @@ func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace f
 	return replace(ctx)
 }
 
-// ReplaceVoter is ReplaceWhen for a node that a majority of voters has to take in
-// again, as answers says of each.
+// ReplaceVoter is like ReplaceWhen for a node that a majority of voters must readmit. answers reports whether a voter
+// is available.
 func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers func(context.Context, N) bool, replace func(ctx context.Context) error) error {
 	if nodes := min(voters, len(f.List())); nodes < 3 {
 		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
@@ -407,7 +398,7 @@ func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers 
 	}, replace)
 }
 
-// Each does something to all nodes at once.
+// Each calls do for all nodes at once.
 func (f *NodeSet[N]) Each(do func(N) error) error {
 	nodes := f.List()
 	errs := make([]error, len(nodes))
@@ -419,8 +410,7 @@ func (f *NodeSet[N]) Each(do func(N) error) error {
 	return errors.Join(errs...)
 }
 
-// Addresses are what of gives of each node, in the order of Nodes, with commas
-// between.
+// Addresses joins the results of a function of each node with commas, in the order of Nodes.
 func (f *NodeSet[N]) Addresses(of func(N) string) string {
 	var all []string
 	for _, n := range f.List() {
@@ -429,10 +419,10 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 	return strings.Join(all, ",")
 }
 
-// Network joins the nodes.
+// Network returns the network that joins the nodes.
 func (f *NodeSet[N]) Network() *Network { return f.network }
 
-// WaitHealthy returns when the database itself says that nothing is wrong.
+// WaitHealthy waits until the database itself reports that nothing is wrong.
 func (f *NodeSet[N]) WaitHealthy(ctx context.Context) error {
 	check := f.healthy()
 	if err := Retry(ctx, func() error { return check(ctx) }); err != nil {
@@ -441,11 +431,11 @@ func (f *NodeSet[N]) WaitHealthy(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all nodes with SIGKILL and removes all that was made for them, the
-// nodes' folders in a folder of the caller's included. It may be called again.
+// Stop ends all nodes with SIGKILL and removes all that was made for them, even in a folder that the caller named. It
+// may be called again.
 func (f *NodeSet[N]) Stop() error {
 	f.stop.Do(func() {
-		f.end(ErrStopped) // all that waits for a node gives up
+		f.end(ErrStopped) // ends all waits for a node
 		errs := []error{f.changing.Acquire(context.Background())}
 		f.Tasks.Wait()
 		errs = append(errs, f.Each(N.Erase))
@@ -463,11 +453,11 @@ func (f *NodeSet[N]) Stop() error {
 	return f.stopErr
 }
 
-// bound returns a context that ends also when life does, with its cause.
+// bound returns a context that also ends with life, and with its cause.
 func bound(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if life.Err() != nil {
-		cancel(context.Cause(life)) // at once, not some time later
+		cancel(context.Cause(life)) // at once; AfterFunc would be later
 	}
 	release := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	return ctx, func() { release(); cancel(nil) }

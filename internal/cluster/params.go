@@ -12,37 +12,35 @@ import (
 	"stroppy/internal/spelling"
 )
 
-// ParamError says that a parameter of a cluster is none, or has a value that it
-// cannot have.
+// ParamError reports an unknown parameter of a cluster or an invalid value.
 type ParamError struct {
 	Param  string
-	Reason string // what it may be, as in "it must be on or off"
+	Reason string // as in "it must be on or off"
 }
 
 func (e *ParamError) Error() string {
 	return fmt.Sprintf("the cluster's parameter %s: %s", e.Param, e.Reason)
 }
 
-// paramSet stands before the name of a setting of the server's own.
+// paramSet is the prefix of settings that are passed to the server.
 const paramSet = "set."
 
-// paramBin names the folder that the programs are taken from; Options.Find reads it.
+// paramBin is the parameter for the folder of the programs; Options.Find reads it.
 const paramBin = "bin"
 
-// Params are the parameters that a kind of cluster knows.
+// Params are the parameters of a kind of cluster.
 type Params struct {
-	// Known take the value of each, or say what is wrong with it.
+	// Known maps a name to a function that stores the value or returns why it is invalid.
 	Known map[string]func(value string) error
-	// Set takes the setting of set.NAME=VALUE.
+	// Set stores the setting of set.NAME=VALUE.
 	Set func(name, value string) error
-	// Unknown says of a name that is none of these what there is. Without it the
-	// nearest of Known is named, or all.
+	// Unknown is the error for an unknown name. If it is empty, the error suggests the nearest of Known, or lists
+	// all.
 	Unknown string
-	// Kind begins the sentence that names the nearest, as in "a cluster of Redis".
+	// Kind begins that error, as in "a cluster of Redis".
 	Kind string
 }
 
-// Read reads all parameters. The error is a *ParamError.
 func (p Params) Read(values url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		var err error
@@ -77,7 +75,7 @@ func (p Params) unknown(name string) error {
 		spelling.Hint(name, known, nil, "it has "+strings.Join(known, ", ")))
 }
 
-// OnOff takes on and off.
+// OnOff accepts on and off.
 func OnOff(to *bool) func(value string) error {
 	return func(value string) error {
 		if *to = value == "on"; !*to && value != "off" {
@@ -87,7 +85,7 @@ func OnOff(to *bool) func(value string) error {
 	}
 }
 
-// OneOf takes some values.
+// OneOf accepts the allowed values.
 func OneOf(take func(value string), allowed ...string) func(value string) error {
 	return func(value string) error {
 		if !slices.Contains(allowed, value) {
@@ -98,7 +96,7 @@ func OneOf(take func(value string), allowed ...string) func(value string) error 
 	}
 }
 
-// Between takes a time from least to most, such as the example.
+// Between accepts a duration from least to most; example is part of the error.
 func Between(to *time.Duration, least, most time.Duration, example string) func(value string) error {
 	return func(value string) (err error) {
 		if *to, err = time.ParseDuration(value); err != nil || *to < least || *to > most {
@@ -108,16 +106,16 @@ func Between(to *time.Duration, least, most time.Duration, example string) func(
 	}
 }
 
-// Settings takes the settings of a product. Names have small letters, digits and
-// the marks; own are those that the cluster itself sets.
+// Settings accepts the settings of a product. Names consist of letters, digits and marks; own are the settings that
+// the cluster itself sets.
 func Settings(product, marks string, own []string, to map[string]string) func(name, value string) error {
 	return func(name, value string) error {
 		lower := strings.ToLower(name)
 		switch {
 		case lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789"+marks) != "":
-			return fmt.Errorf("%q is no name of a setting of %s", name, product)
+			return fmt.Errorf("%q is not the name of a setting of %s", name, product)
 		case slices.Contains(own, lower):
-			return fmt.Errorf("the setting %s is not for you to set: the cluster's own value makes it work", lower)
+			return fmt.Errorf("the setting %s cannot be changed: the cluster needs its own value", lower)
 		case strings.ContainsAny(value, "\r\n\x00"):
 			return fmt.Errorf("the value of the setting %s must be one line", lower)
 		}
@@ -126,8 +124,7 @@ func Settings(product, marks string, own []string, to map[string]string) func(na
 	}
 }
 
-// SettingLines writes settings in the order of their names, each on a line of its
-// own that form gives.
+// SettingLines formats settings in the order of their names, each on its own line.
 func SettingLines(settings map[string]string, form func(name, value string) string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// dieWith is of Linux alone: elsewhere a process outlives a program that was
-// killed, and the next start clears it away.
+// dieWith does nothing: only Linux can end a process with its parent. The next start clears it.
 func dieWith(*syscall.SysProcAttr, syscall.Signal) {}
 
-func detach(string) error { return errors.New("file systems are mounted on Linux alone") }
+func detach(string) error { return errors.New("file systems are mounted only on Linux") }

@@ -24,21 +24,19 @@ import (
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended and was waited for
-	err  error         // what Wait said; read after done
+	err  error         // result of Wait; valid after done
 }
 
-// StartProcess starts cmd. When this program ends, however it ends, the kernel
-// sends death to the process.
+// StartProcess starts cmd. When this program ends for any reason, the kernel sends death to the process.
 //
-// The kernel sends it when the thread that started the process ends, so that
-// thread is kept for as long as the process lives: see prctl(2),
-// PR_SET_PDEATHSIG.
+// The kernel sends the signal when the thread that started the process ends. So this thread is kept as long as the
+// process lives: see prctl(2), PR_SET_PDEATHSIG.
 func StartProcess(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 	return startProcess(cmd, death, func() (func() error, error) { return func() error { return nil }, nil })
 }
 
-// startProcess is StartProcess from a thread that enter has put in another
-// namespace, which the process inherits; leave takes the thread back.
+// startProcess is like StartProcess on a thread that enter moves to another namespace, which the process inherits.
+// leave moves the thread back.
 func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func() error, err error)) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -52,7 +50,7 @@ func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func(
 		leave, err := enter()
 		if err != nil {
 			started <- err
-			return // a thread that may be in the wrong place ends with its goroutine
+			return // the thread may be in the wrong place, so it ends with its goroutine
 		}
 		err = cmd.Start()
 		left := leave()
@@ -71,19 +69,18 @@ func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func(
 	return p, nil
 }
 
-// PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the process ended, nil for exit code 0; valid after Done.
+// Err returns the result of the process, nil for exit code 0. It waits until the process has ended.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Signal sends a signal to the process alone; one that has ended ignores it.
+// Signal sends a signal to this process alone. If it has ended, Signal does nothing.
 func (p *Process) Signal(signal syscall.Signal) error {
 	err := p.cmd.Process.Signal(signal)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -92,14 +89,13 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return err
 }
 
-// Pause stops the process and its descendants where they are, and returns when
-// they were seen to be stopped. Connections stay open meanwhile.
+// Pause stops the process and its descendants, and returns when all are seen to be stopped. Connections stay open.
 func (p *Process) Pause() error {
 	_, err := p.pause(context.Background())
 	return err
 }
 
-// pause is Pause; it waits no longer than ctx lasts, and returns what it has stopped.
+// pause is like Pause, but waits no longer than ctx, and returns the stopped processes.
 func (p *Process) pause(ctx context.Context) ([]processID, error) {
 	tree, err := freeze(p.id())
 	if err != nil {
@@ -108,7 +104,6 @@ func (p *Process) pause(ctx context.Context) ([]processID, error) {
 	return tree, Until(ctx, stopsWithin, func() error { return allStopped(tree) })
 }
 
-// Resume undoes Pause.
 func (p *Process) Resume() error {
 	tree, err := freeze(p.id())
 	for _, id := range tree {
@@ -117,16 +112,15 @@ func (p *Process) Resume() error {
 	return errors.Join(err, p.Signal(system.Continue))
 }
 
-// Kill ends the process and all its descendants at once with SIGKILL, and
-// returns when the last of them is gone.
+// Kill ends the process and all its descendants at once with SIGKILL, and returns when all are gone.
 func (p *Process) Kill() error {
 	_, err := killTree(p.id())
-	err = errors.Join(err, p.Signal(syscall.SIGKILL)) // whatever /proc says
+	err = errors.Join(err, p.Signal(syscall.SIGKILL)) // also if /proc could not be read
 	<-p.done
 	return err
 }
 
-// killTree ends a process and its descendants and says whether it was there.
+// killTree ends a process and its descendants and reports whether it existed.
 func killTree(id processID) (bool, error) {
 	tree, err := freeze(id)
 	for _, p := range tree {
@@ -135,7 +129,7 @@ func killTree(id processID) (bool, error) {
 	return len(tree) > 0, errors.Join(err, gone(tree))
 }
 
-// id names the process; the zero value names none.
+// id identifies the process; the zero value identifies none.
 func (p *Process) id() processID {
 	s, _ := readStat(p.PID())
 	return s.processID
@@ -144,12 +138,11 @@ func (p *Process) id() processID {
 // SeenWithin bounds the wait for an effect that comes by itself.
 const SeenWithin = 2 * time.Second
 
-// stopsWithin bounds the wait for a process to stop or to end that is in a call to a
-// slow disk, which no signal cuts short.
+// stopsWithin bounds the wait for the stop or end of a process. A call to a slow disk cannot be interrupted by
+// signals.
 const stopsWithin = 30 * time.Second
 
-// Until calls seen until it returns nil, at most for so long; the error is the last
-// that it returned.
+// Until calls seen until it returns nil, for at most limit. It returns the last error of seen.
 func Until(ctx context.Context, limit time.Duration, seen func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -161,26 +154,26 @@ func Until(ctx context.Context, limit time.Duration, seen func() error) error {
 	}
 }
 
-// gone returns when none of the processes is there any more.
+// gone waits until none of the processes exists.
 func gone(processes []processID) error {
 	return Until(context.Background(), stopsWithin, func() error {
-		return wrongState(processes, "is alive yet", func(byte) bool { return true })
+		return wrongState(processes, "is still alive", func(byte) bool { return true })
 	})
 }
 
-// allStopped says which of the processes is alive and not stopped.
+// allStopped returns an error if a process is alive and not stopped.
 func allStopped(processes []processID) error {
-	return wrongState(processes, "goes on", func(state byte) bool { return !isStopped(state) })
+	return wrongState(processes, "still runs", func(state byte) bool { return !isStopped(state) })
 }
 
-// noneStopped returns when none of the processes is stopped any more.
+// noneStopped waits until none of the processes is stopped.
 func noneStopped(ctx context.Context, processes []processID) error {
-	return Until(ctx, SeenWithin, func() error { return wrongState(processes, "is stopped yet", isStopped) })
+	return Until(ctx, SeenWithin, func() error { return wrongState(processes, "is still stopped", isStopped) })
 }
 
 func isStopped(state byte) bool { return state == 'T' || state == 't' }
 
-// wrongState says which of the living processes is in a wrong state.
+// wrongState returns an error that names a living process in a wrong state.
 func wrongState(processes []processID, what string, wrong func(state byte) bool) error {
 	for _, id := range processes {
 		if state := id.state(); state != 0 && wrong(state) {
@@ -190,14 +183,14 @@ func wrongState(processes []processID, what string, wrong func(state byte) bool)
 	return nil
 }
 
-// tree lists the process, first, and its descendants.
+// tree lists the process and then its descendants.
 func (p *Process) tree() []processID {
 	tree, _ := walk(p.id(), func(processID) error { return nil })
 	return tree
 }
 
-// freeze stops a process and all its descendants and lists them, itself first. Each is
-// stopped before its own children are listed, so that it makes no more.
+// freeze stops a process and all its descendants and lists them, the root first. Each process is stopped before its
+// children are listed, so it starts no more.
 func freeze(root processID) ([]processID, error) {
 	return walk(root, func(id processID) error { return id.signal(system.Stop) })
 }
@@ -223,8 +216,7 @@ func walk(root processID, visit func(processID) error) (tree []processID, err er
 	return tree, nil
 }
 
-// processID names one process for ever: numbers are used again, start times
-// with the same number are not.
+// processID identifies one process for ever: numbers are reused, but not with the same start time.
 type processID struct {
 	pid   int
 	start string // field 22 of /proc/PID/stat, in clock ticks since boot
@@ -232,7 +224,7 @@ type processID struct {
 
 func (id processID) alive() bool { return id.state() != 0 }
 
-// state is that of proc(5), such as T where the process is stopped; 0: it has ended.
+// state returns the state of proc(5), such as T for stopped, or 0 if the process has ended.
 func (id processID) state() byte {
 	s, err := readStat(id.pid)
 	if err != nil || s.start != id.start || s.state == 'Z' || s.state == 'X' {
@@ -267,7 +259,7 @@ func childrenOf(parents []int) ([]processID, error) {
 			continue
 		}
 		s, err := readStat(pid)
-		if err == nil && s.state != 'Z' && slices.Contains(parents, s.parent) { // else it has ended since
+		if err == nil && s.state != 'Z' && slices.Contains(parents, s.parent) { // otherwise it has ended since
 			children = append(children, s.processID)
 		}
 	}
@@ -280,8 +272,8 @@ type stat struct {
 	parent int
 }
 
-// readStat reads /proc/PID/stat, see proc(5). The program's name, the second
-// field, is in brackets and may itself contain any character.
+// readStat reads /proc/PID/stat, see proc(5). The program's name, the second field, is in brackets and may contain
+// any character.
 func readStat(pid int) (stat, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -298,13 +290,11 @@ func readStat(pid int) (stat, error) {
 	return stat{processID{pid, string(fields[19])}, fields[0][0], parent}, nil
 }
 
-// outputGrace is how long the output of a command is read on that ended and left
-// a process behind.
+// outputGrace is how long output is read after a command has ended if a process of it still holds the output open.
 const outputGrace = 200 * time.Millisecond
 
-// Shell runs a command with sh on this machine and returns nil for exit code 0. The
-// error has the end of what it wrote. A process that it leaves in the background
-// goes on.
+// Shell runs a command with sh on this machine. Its error contains the end of the command's output. A background
+// process of the command continues.
 func Shell(ctx context.Context, text string) error {
 	cmd := exec.Command("sh", "-c", text)
 	var out tail
@@ -320,16 +310,16 @@ func Shell(ctx context.Context, text string) error {
 	return err
 }
 
-// versionLimit is how long a program may take to say its version, on a busy machine too.
+// versionLimit bounds the time for a program to print its version, on a busy machine too.
 const versionLimit = 8 * time.Second
 
-// VersionOf is what a program says that is asked for its version with these arguments. The error
-// names the program, and has the end of what it said.
+// VersionOf runs a program with arguments that print its version and returns the output. The error names the program
+// and contains the end of the output.
 func VersionOf(ctx context.Context, program string, args ...string) (string, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("it had %v to answer", versionLimit))
 	defer cancel()
 	cmd := exec.CommandContext(limited, program, args...)
-	cmd.WaitDelay = outputGrace // a process below it may hold its output for longer
+	cmd.WaitDelay = outputGrace // a child process may hold the output open for longer
 	out, err := cmd.CombinedOutput()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return strings.TrimSpace(string(out)), nil
@@ -343,7 +333,7 @@ func VersionOf(ctx context.Context, program string, args ...string) (string, err
 	return "", fmt.Errorf("ask %s for its version: %w", program, err)
 }
 
-// tail keeps the end of what a command says.
+// tail keeps the end of the output of a command.
 type tail []byte
 
 func (t *tail) Write(text []byte) (int, error) {
@@ -353,11 +343,11 @@ func (t *tail) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// mostLines is the number of lines that LastLines returns at most, and mostSaid that of the letters.
+// mostLines and mostSaid bound the lines and the characters that LastLines returns.
 const mostLines, mostSaid = 5, 400
 
-// LastLines returns the end of a program's output, enough to see why it failed: as many whole
-// lines as fit, or the beginning of the last one. Of a line of a log in JSON it is what said has.
+// LastLines returns the end of a program's output, enough to see why it failed. It returns as many whole lines as
+// fit, or the beginning of the last one. A JSON log line is shortened by said.
 func LastLines(text []byte) (end string) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	lines = lines[max(0, len(lines)-mostLines):]
@@ -376,8 +366,8 @@ func LastLines(text []byte) (end string) {
 	return end
 }
 
-// said is the level, the message and the error of a line in JSON, by etcd's names and
-// MongoDB's; any other line is left as it is.
+// said returns the level, the message and the error of a JSON line with the field names of etcd or MongoDB. Any other
+// line is returned unchanged.
 func said(line string) string {
 	var of struct {
 		Level, S, Msg string

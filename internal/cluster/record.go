@@ -20,33 +20,31 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// LeftoverKind says what a Leftover is.
+// LeftoverKind is the kind of a Leftover.
 type LeftoverKind string
 
-// What this program makes outside of itself.
 const (
 	LeftMount   LeftoverKind = "mount"   // a file system mounted below a folder whose name begins with stroppy-
-	LeftGroup   LeftoverKind = "group"   // a control group whose own name begins with stroppy-
-	LeftFolder  LeftoverKind = "folder"  // a folder whose own name begins with stroppy-, with all that is in it
+	LeftGroup   LeftoverKind = "group"   // a control group whose name begins with stroppy-
+	LeftFolder  LeftoverKind = "folder"  // a folder whose name begins with stroppy-, with its contents
 	LeftProcess LeftoverKind = "process" // a process with its descendants
-	LeftShared  LeftoverKind = "shared"  // what libfaketime has in /dev/shm of a process
-	LeftObjects LeftoverKind = "objects" // what a run has in Kubernetes, as that package names it
+	LeftShared  LeftoverKind = "shared"  // files of libfaketime in /dev/shm for a process
+	LeftObjects LeftoverKind = "objects" // objects in Kubernetes, in the notation of that package
 )
 
-// Leftover is one thing that stays when this program is killed before it could
-// remove it.
+// Leftover is one thing that stays behind if this program is killed before it removes it.
 type Leftover struct {
 	Kind  LeftoverKind `json:"kind"`
-	Name  string       `json:"name,omitempty"` // path of a mount, a group or a folder, or what names objects
+	Name  string       `json:"name,omitempty"` // path of a mount, a group or a folder, or the identification of objects
 	PID   int          `json:"pid,omitempty"`  // of a process
 	Start string       `json:"start,omitempty"`
 }
 
-// ourPrefix begins the names of all that this program makes, so that a record
-// that was damaged or forged cannot have anything else removed.
+// ourPrefix begins the names of all that this program makes. So a damaged or forged record cannot cause the removal
+// of anything else.
 const ourPrefix = "stroppy"
 
-// ProcessLeftover is a process that was started.
+// ProcessLeftover returns the Leftover for a started process.
 func ProcessLeftover(p *Process) Leftover {
 	return Leftover{Kind: LeftProcess, PID: p.PID(), Start: p.id().start}
 }
@@ -58,12 +56,12 @@ func (l Leftover) String() string {
 	case LeftShared:
 		return "shared memory of process " + strconv.Itoa(l.PID)
 	case LeftObjects:
-		return "what was made in Kubernetes"
+		return "objects in Kubernetes"
 	}
 	return string(l.Kind) + " " + l.Name
 }
 
-// check refuses what cannot be ours.
+// check returns an error if this program cannot have made the thing.
 func (l Leftover) check() error {
 	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
 	if (l.Kind == LeftProcess || l.Kind == LeftShared) && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+ourPrefix+"-") ||
@@ -71,20 +69,19 @@ func (l Leftover) check() error {
 		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+ourPrefix+"-") {
 		return nil
 	}
-	return fmt.Errorf("%s is not named as what stroppy makes", l)
+	return fmt.Errorf("%s does not have a name that stroppy gives", l)
 }
 
-// Record is a small file that names what this program makes, each thing before
-// it is made, and outlives it when it is killed. The file is in a folder of the
-// user's own. It is locked as long as its owner lives: the kernel ends the lock with
-// the process. Its methods may be called from several goroutines.
+// Record is a small file that names what this program makes, each thing before it is made. It survives this program,
+// and is in a folder of the user. Its owner holds a lock on it, which the kernel releases when the owner ends. Its
+// methods may be called from several goroutines.
 type Record struct {
 	mu      sync.Mutex
 	file    *os.File // nil once closed
-	folders []string // that Close removes
+	folders []string // removed by Close
 }
 
-// entry is one line of a record. The first line has the owner.
+// entry is one line of a record. The first line names the owner.
 type entry struct {
 	Owner *owner    `json:"owner,omitempty"`
 	Kind  string    `json:"kind,omitempty"`
@@ -96,19 +93,18 @@ type entry struct {
 // owner is the program that made a record.
 type owner struct {
 	PID   int    `json:"pid"`
-	Boot  string `json:"boot"`  // the kernel's id of the time since it was started
-	Space string `json:"space"` // the namespace of process numbers
+	Boot  string `json:"boot"`  // the kernel's id of the boot
+	Space string `json:"space"` // the PID namespace
 }
 
-// thisProcess reads random(4)'s boot_id and the link of namespaces(7). Both are empty
-// where the kernel has none.
+// thisProcess reads boot_id of random(4) and the link of namespaces(7). Both are empty if the kernel has none.
 func thisProcess() owner {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	return owner{PID: os.Getpid(), Boot: string(bytes.TrimSpace(boot)), Space: space}
 }
 
-// NewRecord begins a record. kind says what it is of, such as etcd:3.
+// NewRecord begins a record. kind describes its subject, such as etcd:3.
 func NewRecord(kind string) (*Record, error) {
 	folder, err := stateFolder()
 	if err != nil {
@@ -116,7 +112,7 @@ func NewRecord(kind string) (*Record, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(folder, randomName()+recordSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("begin a record of what has to be cleared: %w", err)
+		return nil, fmt.Errorf("begin a cleanup record: %w", err)
 	}
 	r, self := &Record{file: file}, thisProcess()
 	err = system.TryLock(file)
@@ -124,31 +120,31 @@ func NewRecord(kind string) (*Record, error) {
 		err = r.write(entry{Owner: &self, Kind: kind, Began: time.Now()})
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("begin a record of what has to be cleared: %w", err), r.Close())
+		return nil, errors.Join(fmt.Errorf("begin a cleanup record: %w", err), r.Close())
 	}
 	return r, nil
 }
 
-// recordSuffix ends the names of records that are locked. Those of earlier versions were
-// not, and ended in .jsonl: they are left alone.
+// recordSuffix ends the names of locked records. Records of earlier versions are not locked; they end in .jsonl and
+// are ignored.
 const recordSuffix = ".record"
 
-// randomName has eight letters that no one else has.
+// randomName returns eight random hexadecimal digits.
 func randomName() string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
 	return hex.EncodeToString(b[:])
 }
 
-// Add records what is about to be made.
+// Add records a thing that is about to be made.
 func (r *Record) Add(what Leftover) error {
 	if err := what.check(); err != nil {
-		return fmt.Errorf("record what has to be cleared: %w", err)
+		return fmt.Errorf("write the cleanup record: %w", err)
 	}
 	return r.write(entry{Made: &what})
 }
 
-// SetURL records where the cluster answers, without a password.
+// SetURL records the address of the cluster without its password.
 func (r *Record) SetURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -160,8 +156,7 @@ func (r *Record) SetURL(address string) error {
 	return r.write(entry{URL: u.String()})
 }
 
-// TempFolder records and makes an empty folder in parent, which any user may
-// enter, until Close.
+// TempFolder records and makes an empty folder in parent that any user may enter. Close removes it.
 func (r *Record) TempFolder(parent string) (string, error) {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
@@ -169,7 +164,7 @@ func (r *Record) TempFolder(parent string) (string, error) {
 	}
 	path := filepath.Join(parent, ourPrefix+"-"+randomName())
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("make a temporary folder: %s is there already, try again", path)
+		return "", fmt.Errorf("make a temporary folder: %s exists already, try again", path)
 	}
 	if err := r.Add(Leftover{Kind: LeftFolder, Name: path}); err != nil {
 		return "", err
@@ -183,8 +178,7 @@ func (r *Record) TempFolder(parent string) (string, error) {
 	return path, nil
 }
 
-// write appends one line by one call, so that a line is there whole or, if this
-// program is killed in it, what it names was not made yet.
+// write appends one line by one call. A line is written whole, or this program was killed before it made the thing.
 func (r *Record) write(e entry) error {
 	line, err := json.Marshal(e)
 	r.mu.Lock()
@@ -196,13 +190,12 @@ func (r *Record) write(e entry) error {
 		_, err = r.file.Write(append(line, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("record what has to be cleared: %w", err)
+		return fmt.Errorf("write the cleanup record: %w", err)
 	}
 	return nil
 }
 
-// Close removes the temporary folders and the record, after all else that it names was
-// removed. It may be called again.
+// Close removes the temporary folders and the record, after all else in it was removed. It may be called again.
 func (r *Record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,20 +210,20 @@ func (r *Record) Close() error {
 	err := errors.Join(os.Remove(r.file.Name()), r.file.Close())
 	r.file = nil
 	if err != nil {
-		return fmt.Errorf("remove the record of what has to be cleared: %w", err)
+		return fmt.Errorf("remove the cleanup record: %w", err)
 	}
 	return nil
 }
 
-// stateFolder is where the records of this user are: made if need be, and
-// refused when anybody else could write it.
+// stateFolder returns the folder of this user's records and makes it if needed. It returns an error if anybody else
+// could write there.
 func stateFolder() (string, error) {
 	if err := system.Supported(); err != nil {
 		return "", err
 	}
 	path := statePath()
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", fmt.Errorf("make the folder for records of what has to be cleared: %w", err)
+		return "", fmt.Errorf("make the folder for cleanup records: %w", err)
 	}
 	if info := ownFolder(path); info == nil || info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("%s must be a folder that belongs to you and that nobody else may enter: remove it or repair its owner and mode", path)
@@ -238,17 +231,16 @@ func stateFolder() (string, error) {
 	return path, nil
 }
 
-// statePath is the path of that folder, which need not be there.
+// statePath returns the path of that folder, which need not exist.
 func statePath() string {
-	// Another user's environment may have been inherited, by sudo -E for instance.
+	// The environment may be another user's, for example after sudo -E.
 	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) != nil {
 		return filepath.Join(runtime, ourPrefix)
 	}
 	return filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
 }
 
-// ownFolder describes a folder of this user; nil for anything else, a link to one
-// included.
+// ownFolder describes a folder of this user. It returns nil for anything else, such as a link to a folder.
 func ownFolder(path string) os.FileInfo {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -260,27 +252,27 @@ func ownFolder(path string) os.FileInfo {
 	return info
 }
 
-// RecordInfo is what a record says.
+// RecordInfo is the content of a record.
 type RecordInfo struct {
 	Kind  string
-	URL   string // where the cluster answers; empty until it does
-	Alive bool   // the program that made it runs
+	URL   string // address of the cluster; empty until it answers
+	Alive bool   // the program that made it is running
 	Began time.Time
 	Made  []Leftover
 
-	owner // that program
+	owner // of the record
 	path  string
 }
 
-// Records lists the records of this user, the oldest first. Those of programs
-// that run in another container are left out: nothing can be known of them here.
+// Records lists the records of this user, the oldest first. It leaves out programs in other containers, because their
+// state cannot be seen here.
 func Records() ([]RecordInfo, error) {
 	records, _, err := readRecords()
 	return records, err
 }
 
-// readRecords is Records; damaged are the paths of those that do not name their
-// owner, which is just writing the first line or was killed in it.
+// readRecords is like Records. damaged holds the paths of records that do not name their owner: it is just writing
+// the first line, or was killed while doing so.
 func readRecords() (records []RecordInfo, damaged []string, err error) {
 	folder, err := stateFolder()
 	if err != nil {
@@ -314,7 +306,7 @@ func readRecords() (records []RecordInfo, damaged []string, err error) {
 	return records, damaged, nil
 }
 
-// locked says that the owner of a record lives.
+// locked reports whether the owner of a record is alive.
 func locked(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -324,7 +316,7 @@ func locked(path string) bool {
 	return system.Locked(file)
 }
 
-// parseRecord reads a record up to the first line that is not whole.
+// parseRecord reads a record up to the first incomplete line.
 func parseRecord(text []byte) (RecordInfo, bool) {
 	var info RecordInfo
 	for line := range bytes.Lines(text) {
@@ -345,7 +337,7 @@ func parseRecord(text []byte) (RecordInfo, bool) {
 	return info, info.PID != 0
 }
 
-// Signal sends a signal to the program that made the record, if that still runs.
+// Signal sends a signal to the program that made the record, if it is running.
 func (i RecordInfo) Signal(signal syscall.Signal) error {
 	if !locked(i.path) {
 		return nil

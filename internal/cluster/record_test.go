@@ -83,8 +83,8 @@ func TestStateFolder(t *testing.T) {
 	}
 }
 
-// TestEmptyRecords removes what a program left that was killed before it wrote
-// its name, and not what is just being written.
+// TestEmptyRecords removes the record of a program that was killed before it wrote its name, but not a record that is
+// just being written.
 func TestEmptyRecords(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	state, err := stateFolder()
@@ -109,8 +109,8 @@ func TestEmptyRecords(t *testing.T) {
 	}
 }
 
-// TestClearMakesNothing holds that clearing is right where no cluster was ever started and
-// no folder can be made, as on a read-only file system.
+// TestClearMakesNothing checks that Clear succeeds if no cluster was ever started and no folder can be made, as on a
+// read-only file system.
 func TestClearMakesNothing(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
@@ -122,8 +122,8 @@ func TestClearMakesNothing(t *testing.T) {
 	}
 }
 
-// TestClearObjects holds that what a dead program has in Kubernetes is removed by who can, that
-// its record stays until then, and that nobody else is kept waiting for it.
+// TestClearObjects checks that a Clearer removes a dead program's objects in Kubernetes. The record stays until then,
+// and other calls do not wait for it.
 func TestClearObjects(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	r, err := NewRecord("k8s/thing:3")
@@ -141,7 +141,7 @@ func TestClearObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := filepath.Join(filepath.Dir(r.file.Name()), "dead"+recordSuffix) // which nobody has locked
+	dead := filepath.Join(filepath.Dir(r.file.Name()), "dead"+recordSuffix) // nobody holds its lock
 	if err := os.WriteFile(dead, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestClearObjects(t *testing.T) {
 		asked = append(asked, name)
 		return true, nil
 	})
-	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "what was made in Kubernetes, left by process") || len(asked) != 1 || asked[0] != name {
+	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "objects in Kubernetes, left by process") || len(asked) != 1 || asked[0] != name {
 		t.Errorf("it cleared %v and said %v, %v", asked, lines, err)
 	}
 	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// endedEvery is the time between two looks for servers that ended by themselves, and
-// endedAgain the time between two tries to start one.
+// endedEvery is the interval between two checks for servers that ended by themselves. endedAgain is the interval
+// between two attempts to start one.
 const endedEvery, endedAgain = 50 * time.Millisecond, time.Second
 
-// RestartEnded starts servers again that end although nobody kills or stops them, until the cluster
-// is stopped, unless the options say otherwise. The log notes each start and its failure.
+// RestartEnded restarts servers that end by themselves, until the cluster is stopped, unless the options forbid it.
+// The log notes each start and each failure.
 func (f *NodeSet[N]) RestartEnded(log *EventLog) {
 	if f.Options.Unsupervised {
 		return
@@ -40,8 +40,8 @@ func (s *Server) Ended() bool {
 	return started && !s.Running()
 }
 
-// RestartEnded starts a server that has Ended. A Kill, a Terminate or a Close ends the start. After an
-// error the server has Ended still, unless one of them was the reason.
+// RestartEnded starts a server that has Ended. Kill, Terminate and Close abort the start. After any other error the
+// server still counts as Ended.
 func (s *Server) RestartEnded(ctx context.Context) error {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s *Server) RestartEnded(ctx context.Context) error {
 	return err
 }
 
-// endRestart ends a RestartEnded that holds life, so that nobody waits for it.
+// endRestart aborts a RestartEnded that holds life, so that nobody waits for it.
 func (s *Server) endRestart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// Lock is a mutex for which one can wait no longer than a context lasts. Create
-// one with NewLock.
+// Lock is a mutex with a wait that ends with a context. Create it with NewLock.
 type Lock chan struct{}
 
-// NewLock returns a lock that nobody holds.
 func NewLock() Lock { return make(Lock, 1) }
 
-// Acquire takes the lock, or returns why ctx has ended.
+// Acquire takes the lock, or returns the cause of the end of ctx.
 func (l Lock) Acquire(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -27,7 +25,7 @@ func (l Lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// Try takes the lock if nobody holds it.
+// Try takes the lock if nobody holds it, and reports whether it did.
 func (l Lock) Try() bool {
 	select {
 	case l <- struct{}{}:
@@ -37,10 +35,10 @@ func (l Lock) Try() bool {
 	}
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l Lock) Release() { <-l }
 
-// Sleep waits, or returns why ctx has ended.
+// Sleep waits for d, or returns the cause of the end of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -52,20 +50,18 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// PollEvery is the least time between two tries of Retry, and pollAtMost the longest.
+// PollEvery is the shortest interval between two attempts of Retry, and pollAtMost the longest.
 const PollEvery, pollAtMost = 10 * time.Millisecond, 50 * time.Millisecond
 
-// Retry tries until it succeeds: what takes long is tried less often, because each try takes
-// processors from the servers. It succeeds later than it could by a tenth of the time that it
-// took, or by PollEvery, and never by more than 50 ms. When ctx ends the error says why, and what
-// the last try said that ctx did not cut off. If that try had no answer in its own time, which
-// says nothing of what is waited for, it says the answer before that too.
+// Retry calls try until it succeeds. The interval is a tenth of the time since the start, between PollEvery and 50
+// ms, because attempts take processor time from the servers. When ctx ends, the error contains the cause and the last
+// error that ctx did not cause. If that error is a time-out of the attempt itself, the error before it is added.
 func Retry(ctx context.Context, try func() error) error {
 	began := time.Now()
 	return retry(ctx, func() time.Duration { return min(max(PollEvery, time.Since(began)/10), pollAtMost) }, try)
 }
 
-// RetryEvery is Retry with so much time between two tries.
+// RetryEvery is like Retry with a fixed interval.
 func RetryEvery(ctx context.Context, every time.Duration, try func() error) error {
 	return retry(ctx, func() time.Duration { return every }, try)
 }
@@ -95,7 +91,7 @@ func retry(ctx context.Context, pause func() time.Duration, try func() error) er
 	}
 }
 
-// timedOut says whether a try had no answer in its own time.
+// timedOut reports whether an attempt ended by its own time-out.
 func timedOut(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()

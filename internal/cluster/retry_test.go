@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestPersist holds that the error reports why the context ended, and what was said
-// before and not because of that.
-func TestPersist(t *testing.T) {
+// TestRetryReportsCauseAndAnswer checks that the error contains the cause of the end of the context and the last
+// answer before it.
+func TestRetryReportsCauseAndAnswer(t *testing.T) {
 	wrong, why := errors.New("wrong"), errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tries := 0
@@ -31,9 +31,9 @@ func TestPersist(t *testing.T) {
 	}
 }
 
-// TestPersistThroughSilence holds that a try without an answer does not hide what the tries before
-// it were answered, and that an answer after it takes the place of both.
-func TestPersistThroughSilence(t *testing.T) {
+// TestRetryKeepsAnswerBeforeTimeouts checks that an attempt without an answer does not hide the answer before it. A
+// later answer replaces both.
+func TestRetryKeepsAnswerBeforeTimeouts(t *testing.T) {
 	old, wrong, silence := errors.New("old"), errors.New("wrong"), fmt.Errorf("INFO: %w", context.DeadlineExceeded)
 	for want, said := range map[string][]error{
 		"enough; at last: INFO: context deadline exceeded; before that: wrong": {old, silence, wrong, silence, silence},
@@ -56,9 +56,8 @@ func TestPersistThroughSilence(t *testing.T) {
 	}
 }
 
-// TestRetryRests holds when Retry tries again: after a tenth of the time that it has waited, and
-// never sooner than after 10 ms or later than after 50.
-func TestRetryRests(t *testing.T) {
+// TestRetryIntervals checks the interval of Retry: a tenth of the time since the start, from 10 ms to 50 ms.
+func TestRetryIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

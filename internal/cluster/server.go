@@ -15,89 +15,84 @@ import (
 	"time"
 )
 
-// Program is what a kind of database says of the server on one node.
+// Program describes the server of one node to a Server.
 type Program struct {
-	// Command makes the command that starts the server on its data. The
-	// server's output goes to the node's log unless the command says otherwise.
+	// Command returns the command that starts the server on its data. Output goes to the node's log unless the
+	// command redirects it.
 	Command func(ctx context.Context) (*exec.Cmd, error)
-	// Ready returns when the server answers, or with the error of ctx.
+	// Ready waits until the server answers. When ctx ends it returns the cause.
 	Ready func(ctx context.Context) error
-	// Join prepares an empty data folder so that Command's server becomes a
-	// member again. It is called while the server is down.
+	// Join prepares an empty data folder so that the server becomes a member again. It is called while the server is
+	// down.
 	Join func(ctx context.Context) error
-	// Death is the signal that the kernel sends when this program ends, and
-	// Shutdown the one for an end in good order.
+	// Death is the signal that the kernel sends when this program ends. Shutdown is the signal for a clean shutdown.
 	Death, Shutdown syscall.Signal
-	// ShutdownLimit bounds the shutdown in good order, from the server's habits. Insist is
-	// how often Shutdown is sent again meanwhile, to a server that may refuse it; 0:
-	// never.
+	// ShutdownLimit bounds a clean shutdown; it depends on the product. Insist is the interval at which Shutdown is
+	// repeated, for a server that may refuse it; 0 means never.
 	ShutdownLimit, Insist time.Duration
-	// FaultFS puts a file system of ours under the data at the first start; what
-	// they hold then counts as synced. Close takes it away.
+	// FaultFS puts a fault file system under the data at the first start; the present data count as synced. Close
+	// removes it.
 	FaultFS bool
-	// Clock lets the server's clock be steered, if the machine and the program
-	// allow it.
+	// Clock lets the server's clock be changed, if the machine and the program allow it.
 	Clock bool
-	// Now asks the server what time it is; nil if nobody can.
+	// Now asks the server for its time; nil if it cannot be asked.
 	Now func(ctx context.Context) (time.Time, error)
 }
 
-// Server is one node's server process, which is a Node. Create one with
-// NewServer.
+// Server is one node's server process. It is a Node. Create it with NewServer.
 type Server struct {
 	number  int
 	name    string // such as n0
 	host    *Host  // nil: this machine
-	dir     string // the data
+	dir     string // folder of the data
 	log     string
 	program Program
-	planned bool // of a dry run, in which it is never started: it says what it would once it is
+	planned bool // part of a dry run: it is never started, and answers as a running server would
 
-	being context.Context // ends when the node does for good
+	being context.Context // ends with the node's membership
 	end   context.CancelCauseFunc
 
 	life       sync.Mutex // held while the process is started or ended
 	mu         sync.Mutex
-	process    *Process           // nil while it is down
-	restarting context.CancelFunc // ends a RestartEnded; nil while there is none
-	frozen     []processID        // what Pause has stopped; nil: it is not paused
+	process    *Process           // nil if it is down
+	restarting context.CancelFunc // aborts a RestartEnded; nil if there is none
+	frozen     []processID        // processes that Pause has stopped; nil if not paused
 	steering
 
 	faultFS    atomic.Pointer[faultFS] // nil if there is none, and before the first start
-	stress     atomic.Pointer[stress]  // nil while nothing takes up its processors
-	stressable atomic.Bool             // it was seen that something can
+	stress     atomic.Pointer[stress]  // nil if no stress fault is active
+	stressable atomic.Bool             // Stressable has succeeded
 }
 
-// NewServer describes the server of node number. dir holds its data and log is
-// the file of its output. Nothing is started.
+// NewServer describes the server of a node, but does not start it. dir holds its data, and log is the file of its
+// output.
 func NewServer(number int, host *Host, dir, log string, program Program) *Server {
 	s := &Server{number: number, name: "n" + strconv.Itoa(number), host: host, dir: dir, log: log, program: program}
 	s.being, s.end = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Life ends when the node is removed from its cluster, or that is stopped.
+// Life ends when the node is removed from its cluster, or when the cluster is stopped.
 func (s *Server) Life() context.Context { return s.being }
 
-// Bound returns a context that ends also when the node does for good.
+// Bound returns a context that also ends with the node's membership.
 func (s *Server) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bound(ctx, s.being)
 }
 
-// Retire ends what is done to the node, because of why.
+// Retire ends all operations on the node, with a cause.
 func (s *Server) Retire(why error) { s.end(why) }
 
-// What a Member says of itself.
 func (s *Server) Number() int  { return s.number }
 func (s *Server) Name() string { return s.name }
 func (s *Server) Host() *Host  { return s.host }
 func (s *Server) Dir() string  { return s.dir }
 func (s *Server) Log() string  { return s.log }
 
-// Running says that the server's process is there, paused or not.
+// Running reports whether the server's process exists, paused or not.
 func (s *Server) Running() bool { return s.current() != nil }
 
-// current returns the process, nil once it has ended.
+// current returns the process, or nil if it has ended.
 func (s *Server) current() *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +107,8 @@ func (s *Server) current() *Process {
 	}
 }
 
-// Crashed is how the server ended by a signal although nobody has killed, terminated or
-// replaced it, as with its own SIGABRT; nil if it did not.
+// Crashed returns the exit error if a signal ended the server although nobody killed, terminated or replaced it, such
+// as its own SIGABRT. Otherwise it returns nil.
 func (s *Server) Crashed() error {
 	s.mu.Lock()
 	p := s.process
@@ -122,13 +117,13 @@ func (s *Server) Crashed() error {
 		return nil
 	}
 	exit, ok := errors.AsType[*exec.ExitError](p.Err())
-	if !ok || exit.ExitCode() != -1 { // which it is of a process that a signal has ended
+	if !ok || exit.ExitCode() != -1 { // the exit code of a process that a signal has ended
 		return nil
 	}
 	return exit
 }
 
-// PIDs are the server's process and its descendants.
+// PIDs returns the numbers of the server's process and its descendants.
 func (s *Server) PIDs() []int {
 	p := s.current()
 	if p == nil {
@@ -141,16 +136,16 @@ func (s *Server) PIDs() []int {
 	return pids
 }
 
-// startTries bounds the starts of one server: after kill -9 the first ones fail
-// until what the dead one had in use is free.
+// startTries bounds the attempts to start one server. After kill -9 the first ones may fail until the resources of
+// the dead process are free.
 const startTries = 20
 
-// ErrStartAgain is what Ready gives for a server that runs and will not become
-// ready: it is killed and started again.
+// ErrStartAgain is returned by Ready for a server that runs but will not become ready. It is killed and started
+// again.
 var ErrStartAgain = errors.New("the server has to be started again")
 
-// Renew kills the server and starts it on its data, where needed says so of one
-// that runs. A server that is down or paused stays so.
+// Renew kills a running server and starts it on its data if needed returns true. A server that is down or paused
+// stays so.
 func (s *Server) Renew(ctx context.Context, needed func() bool) error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -163,8 +158,7 @@ func (s *Server) Renew(ctx context.Context, needed func() bool) error {
 	return s.start(ctx)
 }
 
-// Restart starts the server on its data, unless it runs, and returns when it
-// answers.
+// Restart starts the server on its data, unless it runs, and returns when it answers.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
@@ -199,8 +193,8 @@ func (s *Server) start(ctx context.Context) error {
 	}
 }
 
-// startOnce starts the server, whose output goes to the log unless its command says
-// otherwise, and returns when it answers. After an error there may be a process.
+// startOnce starts the server and returns when it answers. After an error there may be a process. Output goes to the
+// log unless the command redirects it.
 func (s *Server) startOnce(ctx context.Context) error {
 	cmd, err := s.program.Command(ctx)
 	if err == nil {
@@ -258,7 +252,7 @@ func orCleanExit(err error) error {
 	return err
 }
 
-// EndOfLog is the end of the log, to be added to an error; nothing of an empty one.
+// EndOfLog returns the end of the log as a part of an error, or "" if the log is empty.
 func (s *Server) EndOfLog() string {
 	if text, _ := os.ReadFile(s.log); len(text) > 0 {
 		return "; its log ends: " + LastLines(text)
@@ -266,8 +260,8 @@ func (s *Server) EndOfLog() string {
 	return ""
 }
 
-// Kill ends the server and its descendants with SIGKILL and returns when they
-// are gone. The end of a context does not leave it half done.
+// Kill ends the server and its descendants with SIGKILL and returns when they are gone. The end of the context does
+// not interrupt it.
 func (s *Server) Kill(context.Context) error {
 	s.endRestart()
 	s.life.Lock()
@@ -290,8 +284,8 @@ func (s *Server) kill() error {
 	return nil
 }
 
-// Close kills the server, and takes away what was put under its data, its clock and its
-// processors. The data stay as they are. It may be called again.
+// Close kills the server and removes its fault file system, its clock file and its stress. The data stay. It may be
+// called again.
 func (s *Server) Close() error {
 	s.endRestart()
 	s.life.Lock()
@@ -299,13 +293,13 @@ func (s *Server) Close() error {
 	return errors.Join(s.kill(), s.endStress(), s.removeFaultFS(), s.removeClock())
 }
 
-// Erase is Close, and removes the data and the log.
+// Erase closes the server and removes the data and the log.
 func (s *Server) Erase() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.dir), os.RemoveAll(s.log))
 }
 
-// Terminate shuts the server down in good order; one that takes longer than its
-// shutdownLimit is killed, and the error says so.
+// Terminate shuts the server down cleanly. If this takes longer than its ShutdownLimit, the server is killed and
+// Terminate returns an error.
 func (s *Server) Terminate(ctx context.Context) error {
 	s.endRestart()
 	s.life.Lock()
@@ -325,7 +319,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 	return nil
 }
 
-// shutdown asks a process to end, and waits for it.
+// shutdown asks a process to end, and waits for its end.
 func (s *Server) shutdown(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeout(ctx, s.program.ShutdownLimit)
 	defer cancel()
@@ -343,8 +337,8 @@ func (s *Server) shutdown(ctx context.Context, p *Process) error {
 	}
 }
 
-// Pause stops the server's processes where they are: connections stay open and
-// nothing answers. It returns when they were seen to be stopped.
+// Pause stops the server's processes and returns when all are seen to be stopped. Connections stay open, and nothing
+// answers.
 func (s *Server) Pause(ctx context.Context) error {
 	p := s.current()
 	if p == nil {
@@ -352,7 +346,7 @@ func (s *Server) Pause(ctx context.Context) error {
 	}
 	frozen, err := p.pause(ctx)
 	if err == nil && !s.Running() {
-		err = errors.New("it ended when it was to be stopped where it is")
+		err = errors.New("it ended instead of being paused")
 	}
 	if err != nil {
 		return fmt.Errorf("pause %s: %w", s.Name(), err)
@@ -363,11 +357,10 @@ func (s *Server) Pause(ctx context.Context) error {
 	return nil
 }
 
-// StillPaused says which of the processes that Pause has stopped goes on. One that
-// was ended meanwhile does not.
+// StillPaused returns an error if a process that Pause has stopped runs. A process that has ended since is no error.
 func (s *Server) StillPaused(context.Context) error {
 	if err := allStopped(s.stopped()); err != nil {
-		return fmt.Errorf("%s was paused and something else let it go on: %w", s.Name(), err)
+		return fmt.Errorf("%s was paused, and something else resumed it: %w", s.Name(), err)
 	}
 	return nil
 }
@@ -378,8 +371,7 @@ func (s *Server) stopped() []processID {
 	return s.frozen
 }
 
-// Resume undoes Pause and returns when no process is seen to be stopped; a server
-// that ended meanwhile is no error.
+// Resume undoes Pause and returns when no process is seen to be stopped. It returns nil for a server that has ended.
 func (s *Server) Resume(ctx context.Context) error {
 	if p := s.current(); p != nil {
 		return s.resume(ctx, p)
@@ -402,11 +394,11 @@ func (s *Server) resume(ctx context.Context, p *Process) error {
 	return nil
 }
 
-// Awake says that the server runs and is not paused.
+// Awake reports whether the server runs and is not paused.
 func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 
-// Absent says why a server that is not Awake is not: it is paused, or down, with the end of
-// its log, for it may have ended by itself.
+// Absent returns why the server is not Awake: it is paused, or it is down. The end of the log is added, because the
+// server may have ended by itself.
 func (s *Server) Absent() error {
 	if s.Running() {
 		return fmt.Errorf("%s is paused", s.Name())
@@ -414,13 +406,12 @@ func (s *Server) Absent() error {
 	return fmt.Errorf("%s is down%s", s.Name(), s.EndOfLog())
 }
 
-// Paused says that Pause was called and Resume was not.
+// Paused reports whether Pause was called and Resume was not.
 func (s *Server) Paused() bool { return s.stopped() != nil }
 
-var errAlone = errors.New("a cluster of one node has nobody to take its data from")
+var errAlone = errors.New("a cluster of one node has no other copy of the data")
 
-// Replace kills the server, empties its data folder, and lets it join again, on a
-// disk that has no fault any more.
+// Replace kills the server, empties its data folder and lets it join again, on a disk without faults.
 func (s *Server) Replace(ctx context.Context) error {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
@@ -437,10 +428,10 @@ func (s *Server) Replace(ctx context.Context) error {
 		err = s.empty()
 	}
 	if err != nil {
-		return fmt.Errorf("replace %s: take its data away: %w", s.Name(), err)
+		return fmt.Errorf("replace %s: remove its data: %w", s.Name(), err)
 	}
 	err = s.program.Join(ctx)
-	if err == nil && s.DiskFaults() == nil { // what a node starts with counts as synced
+	if err == nil && s.DiskFaults() == nil { // the initial data of a node count as synced
 		err = s.Sync()
 	}
 	if err != nil {
@@ -449,8 +440,7 @@ func (s *Server) Replace(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// empty removes what is in the data folder and keeps the folder, which may be a
-// mount.
+// empty removes the contents of the data folder, but not the folder, which may be a mount.
 func (s *Server) empty() error {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, os.ErrNotExist) {

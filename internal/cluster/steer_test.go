@@ -16,7 +16,7 @@ import (
 	postgres "stroppy/internal/cluster/postgres/server"
 )
 
-// steered is a node with a clock of its own.
+// steered is a node with its own clock.
 type steered interface {
 	cluster.LocalNode
 	Steered() error
@@ -25,15 +25,14 @@ type steered interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// ahead is how far a node's clock is ahead of the machine's, by the word of the
-// server.
+// ahead returns how far the server's clock is ahead of the machine's, by its own answer.
 func ahead(t *testing.T, n steered) time.Duration {
 	t.Helper()
 	return promptly(t, func() (time.Time, error) { return n.Now(t.Context()) })
 }
 
-// promptly is how far the clock that now reads is ahead of the machine's. A busy
-// machine may take long for an answer, which then is asked for again.
+// promptly returns how far the clock of now is ahead of the machine's. It repeats a query that takes long on a busy
+// machine.
 func promptly(t *testing.T, now func() (time.Time, error)) time.Duration {
 	t.Helper()
 	for range 200 {
@@ -50,7 +49,7 @@ func promptly(t *testing.T, now func() (time.Time, error)) time.Duration {
 	return 0
 }
 
-// near compares what must be equal but for the time that a question takes.
+// near compares values that may differ by the time of a query.
 func near(t *testing.T, what string, got, want time.Duration) {
 	t.Helper()
 	const unsure = 500 * time.Millisecond
@@ -59,9 +58,8 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-// TestSteerPostgres steers the clock of a real server: it jumps, it drifts without
-// a jump, new sessions and a restarted server see the same clock, and time-outs
-// take as long as ever.
+// TestSteerPostgres changes the clock of a real server. It jumps, and it drifts without a jump. New sessions and a
+// restarted server see the same clock, and time-outs last as long as before.
 func TestSteerPostgres(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	began := time.Now()
@@ -109,7 +107,7 @@ func TestSteerPostgres(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// How long it takes until the server follows is the machine's business.
+		// The time until the server follows depends on the machine.
 		began, start := time.Now(), ahead(t, n)
 		if start.Abs() > 10*time.Second {
 			t.Errorf("at the start of a drift: the clock is ahead by %v", start)
@@ -117,7 +115,7 @@ func TestSteerPostgres(t *testing.T) {
 		drift := func() time.Duration { return start + time.Duration((rate-1)*float64(time.Since(began))) }
 		drifted := func(what string, ahead func() time.Duration) {
 			t.Helper()
-			before, got, after := drift(), ahead(), drift() // the answer is of some time between
+			before, got, after := drift(), ahead(), drift() // the answer is from some time between the two
 			near(t, what, got, min(max(got, min(before, after)), max(before, after)))
 		}
 		time.Sleep(700 * time.Millisecond)
@@ -134,8 +132,8 @@ func TestSteerPostgres(t *testing.T) {
 	}
 }
 
-// aheadInSession asks in a session of its own, which sleeps before, and holds that
-// it sleeps for as long as it is reported: the monotonic clock is not steered.
+// aheadInSession asks in a session of its own, which first sleeps. It checks the duration of the sleep, because the
+// monotonic clock must not change.
 func aheadInSession(t *testing.T, c cluster.Local, sleep time.Duration) time.Duration {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
@@ -156,12 +154,12 @@ func aheadInSession(t *testing.T, c cluster.Local, sleep time.Duration) time.Dur
 	})
 }
 
-// TestSteerRefused holds what cannot be steered, and why.
+// TestSteerRefused checks which clocks cannot be changed, and why.
 func TestSteerRefused(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	for want, o := range map[string]cluster.Options{
-		"nobody can ask this kind": {Clock: true},
-		"the machine's own clock":  {},
+		"this kind of server cannot be asked": {Clock: true},
+		"the machine's own clock":             {},
 	} {
 		o.Nodes, o.Loopback, o.InMemory = 1, true, true
 		c, err := etcd.Start(t.Context(), o)

@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/cluster/cgroup"
 )
 
-// stress is what takes up the processors of a node: processes that do nothing but compute, which
-// are with those of the node in a control group that weighs as much as one process on each
-// processor. So they compete with the node, and hardly with its neighbours.
+// stress is a fault that takes processor time from a node. Its processes only compute. They share a control group
+// with the processes of the node, which has the weight of one process per processor. So they compete with the node,
+// and hardly with its neighbours.
 type stress struct {
 	node  *Server
 	group cgroup.Group
@@ -27,20 +27,19 @@ type stress struct {
 
 	mu        sync.Mutex
 	computing []*Process
-	ending    bool   // no process comes into the group any more
-	lost      error  // a process of the node that could not be put into the group
-	seen      string // what the processors did until the heal
+	ending    bool   // no process may enter the group any more
+	lost      error  // error of moving a process of the node into the group
+	seen      string // description of the processor use until the heal
 }
 
-// computes is a script that needs nothing but a processor; $0 says to a person whose it is.
+// computes is a script that needs only a processor. computesName, its $0, shows its owner in a list of processes.
 const computes, computesName = "while :; do :; done", "stroppy-stress"
 
-// Time in which the processors are watched at least, and how long it may take until each of many
-// processes has had one.
+// stressWatched is the shortest time of observation. stressSeen bounds the time until each of many processes has run.
 const stressWatched, stressSeen = 250 * time.Millisecond, 15 * time.Second
 
-// Stressable says why the node's processors cannot be taken up, nil if they can. It makes a control
-// group and removes it, but for a server that is only planned: there it is not known.
+// Stressable returns why stress is not possible on the node, or nil if it is. It tries by making a control group,
+// unless the server is only planned; then the answer is not known.
 func (s *Server) Stressable() error {
 	if s.planned || s.stressable.Load() {
 		return nil
@@ -48,7 +47,7 @@ func (s *Server) Stressable() error {
 	if _, err := usageOf([]int{os.Getpid()}); err != nil {
 		return err
 	}
-	above, err := cgroup.Of(os.Getpid()) // which the servers are started in
+	above, err := cgroup.ByPID(os.Getpid()) // the group in which the servers are started
 	if err != nil {
 		return err
 	}
@@ -63,7 +62,6 @@ func (s *Server) Stressable() error {
 	return nil
 }
 
-// makeGroup makes a control group below another.
 func (s *Server) makeGroup(above cgroup.Group) (cgroup.Group, error) {
 	group := above.Child(randomName())
 	if err := s.host.network.record.Add(Leftover{Kind: LeftGroup, Name: group.Dir()}); err != nil {
@@ -74,26 +72,25 @@ func (s *Server) makeGroup(above cgroup.Group) (cgroup.Group, error) {
 	case errors.Is(err, os.ErrPermission):
 		err = fmt.Errorf("%w: run as root, or by `systemd-run --user --scope -p Delegate=cpu`", err)
 	case errors.Is(err, syscall.EROFS):
-		err = fmt.Errorf("%w: mount the control groups so that they can be written, as a privileged container has them", err)
+		err = fmt.Errorf("%w: mount the control groups writable, as in a privileged container", err)
 	}
 	return group, err
 }
 
-// Stress has so many processes compute that share what the node has of the processors, 0: one for
-// each processor. What the node forks or is started meanwhile shares with them too. All that runs
-// below the node's own process counts as its own.
+// Stress starts processes that compute and share the processors with the node; 0 means one per processor. New
+// processes of the node share with them too. All descendants of the node's process count as its own.
 func (s *Server) Stress(ctx context.Context, processes int) (Effect, error) {
 	if processes == 0 {
 		processes = runtime.NumCPU()
 	}
 	fail := func(err error) (Effect, error) {
-		return Effect{}, fmt.Errorf("take up the processors of %s: %w", s.Name(), err)
+		return Effect{}, fmt.Errorf("stress the processors of %s: %w", s.Name(), err)
 	}
 	p := s.current()
 	if p == nil {
 		return fail(errors.New("it is not running"))
 	}
-	above, err := cgroup.Of(p.PID())
+	above, err := cgroup.ByPID(p.PID())
 	if err != nil {
 		return fail(err)
 	}
@@ -103,7 +100,7 @@ func (s *Server) Stress(ctx context.Context, processes int) (Effect, error) {
 	}
 	if !s.stress.CompareAndSwap(nil, x) {
 		_, err = x.group.Remove()
-		return fail(errors.Join(errors.New("other processes take them up already"), err))
+		return fail(errors.Join(errors.New("they are stressed already"), err))
 	}
 	e := Effect{Still: x.still, Heal: x.heal}
 	if err = x.start(processes); err == nil {
@@ -113,12 +110,12 @@ func (s *Server) Stress(ctx context.Context, processes int) (Effect, error) {
 		e.Seen, err = x.observe(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("take up the processors of %s: %w", s.Name(), err)
+		err = fmt.Errorf("stress the processors of %s: %w", s.Name(), err)
 	}
 	return e, err
 }
 
-// start starts the processes that compute. They end with this program.
+// start starts the computing processes. They end with this program.
 func (x *stress) start(count int) error {
 	for range count {
 		if err := x.startOne(); err != nil {
@@ -144,14 +141,13 @@ func (x *stress) startOne() error {
 	return errors.Join(x.node.host.network.record.Add(ProcessLeftover(p)), x.group.Add(p.PID()))
 }
 
-// processes are those that compute.
 func (x *stress) processes() []*Process {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.computing
 }
 
-// pids are those of the node and of the processes that compute.
+// pids returns the processes of the node and the computing ones.
 func (x *stress) pids() []int {
 	pids := x.node.PIDs()
 	for _, p := range x.processes() {
@@ -160,21 +156,21 @@ func (x *stress) pids() []int {
 	return pids
 }
 
-// join puts all processes of the node into the group, and sees that they are in it: what one forks
-// while it is put there may be outside once more, and one that is about to end is shown in the root.
+// join puts all processes of the node into the group and verifies that they are in it. A new child may be outside
+// once more, and a process that is about to end is shown in the root group.
 func (x *stress) join(ctx context.Context) error {
 	return Until(ctx, stressSeen, func() error {
 		err := x.whole()
 		if err != nil {
 			for _, pid := range x.node.PIDs() {
-				_ = x.group.Add(pid) // one that has ended cannot be put anywhere
+				_ = x.group.Add(pid) // a process that has ended cannot be moved
 			}
 		}
 		return err
 	})
 }
 
-// whole says which process runs outside of the group.
+// whole returns an error if a process runs outside of the group.
 func (x *stress) whole() error {
 	outside, err := x.outside()
 	if err == nil && outside != 0 {
@@ -183,10 +179,10 @@ func (x *stress) whole() error {
 	return err
 }
 
-// outside returns a process that runs outside of the group; 0: there is none.
+// outside returns a process that runs outside of the group, or 0.
 func (x *stress) outside() (int, error) {
 	for _, pid := range x.pids() {
-		is, err := cgroup.Of(pid)
+		is, err := cgroup.ByPID(pid)
 		switch {
 		case err != nil && ended(pid):
 		case err != nil:
@@ -203,8 +199,8 @@ func ended(pid int) bool {
 	return err != nil || !stat.alive()
 }
 
-// joinStress puts a server that was just started into the group of the processes that take up its
-// processors. What goes wrong with that is the fault's error, and not the server's.
+// joinStress puts a server that was just started into the group of its stress. An error belongs to the fault, not to
+// the server.
 func (s *Server) joinStress(ctx context.Context) {
 	x := s.stress.Load()
 	if x == nil {
@@ -224,7 +220,7 @@ func (s *Server) joinStress(ctx context.Context) {
 	}
 }
 
-// observe sees that each of the processes that compute gets time of the processors, beside the node.
+// observe verifies that each computing process gets processor time.
 func (x *stress) observe(ctx context.Context) (seen string, err error) {
 	if x.began, err = usageOf(x.pids()); err != nil {
 		return "", err
@@ -234,7 +230,7 @@ func (x *stress) observe(ctx context.Context) (seen string, err error) {
 			return err
 		}
 		seen, err = x.sinceBegan()
-		if err == nil && !x.node.Running() { // another fault has it for the moment, or it has ended
+		if err == nil && !x.node.Running() { // another fault has stopped it, or it has ended
 			err = errors.New("it is not running")
 		}
 		return err
@@ -242,8 +238,8 @@ func (x *stress) observe(ctx context.Context) (seen string, err error) {
 	return seen, err
 }
 
-// sinceBegan says what the processors did since the fault began, and is an error if one of the
-// processes that compute got nothing of it.
+// sinceBegan describes the use of the processors since the fault began. It returns an error if a computing process
+// has not run.
 func (x *stress) sinceBegan() (string, error) {
 	now, err := usageOf(x.pids())
 	if err != nil {
@@ -254,7 +250,7 @@ func (x *stress) sinceBegan() (string, error) {
 	for _, p := range computing {
 		ran := now.since(x.began, p.PID()).ran
 		if ran <= 0 {
-			return "", fmt.Errorf("process %d, which is to compute, has had no processor for %v", p.PID(), hundredths(took))
+			return "", fmt.Errorf("the stress process %d has not run for %v", p.PID(), hundredths(took))
 		}
 		together += ran
 	}
@@ -265,7 +261,7 @@ func (x *stress) sinceBegan() (string, error) {
 
 func hundredths(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 
-// still says why the processors are not taken up any more although nobody has healed it.
+// still returns why the fault has ended although nobody has healed it.
 func (x *stress) still(ctx context.Context) error {
 	x.mu.Lock()
 	err := x.lost
@@ -273,26 +269,26 @@ func (x *stress) still(ctx context.Context) error {
 	for _, p := range x.processes() {
 		select {
 		case <-p.Done():
-			err = errors.Join(err, fmt.Errorf("a process that was to compute has ended: %w", orCleanExit(p.Err())))
+			err = errors.Join(err, fmt.Errorf("a stress process has ended: %w", orCleanExit(p.Err())))
 		default:
 		}
 	}
-	// A server that is started meanwhile, or a process that ends, is outside for a moment.
+	// A server that is just started, or a process that ends, is outside for a moment.
 	if err = errors.Join(err, Until(ctx, stressSeen, x.whole)); err == nil {
 		x.seen, err = x.sinceBegan()
 	}
 	if err != nil {
-		return fmt.Errorf("the processors of %s were to be taken up: %w", x.node.Name(), err)
+		return fmt.Errorf("the stress of %s ended without a heal: %w", x.node.Name(), err)
 	}
 	return nil
 }
 
-// heal ends the processes that compute, and puts those of the node back.
+// heal ends the computing processes and moves the node's processes back.
 func (x *stress) heal(ctx context.Context) (string, error) {
 	if err := x.end(); err != nil {
 		return "", err
 	}
-	if err := Until(ctx, stressSeen, x.back); err != nil { // one that is about to end is shown in the root
+	if err := Until(ctx, stressSeen, x.back); err != nil { // a process that is about to end is shown in the root group
 		return "", err
 	}
 	if x.seen == "" {
@@ -301,23 +297,23 @@ func (x *stress) heal(ctx context.Context) (string, error) {
 	return "until they ended " + x.seen, nil
 }
 
-// back says which process of the node is not in the group that it was in before.
+// back returns an error if a process of the node is not in its original group.
 func (x *stress) back() error {
 	above := filepath.Dir(x.group.Dir())
 	for _, pid := range x.node.PIDs() {
-		is, err := cgroup.Of(pid)
+		is, err := cgroup.ByPID(pid)
 		switch {
 		case err != nil && ended(pid):
 		case err != nil:
 			return err
 		case is.Dir() != above:
-			return fmt.Errorf("process %d of %s is in the control group %s, and not in %s as before", pid, x.node.Name(), is.Dir(), above)
+			return fmt.Errorf("process %d of %s is in the control group %s instead of %s", pid, x.node.Name(), is.Dir(), above)
 		}
 	}
 	return nil
 }
 
-// end ends the processes that compute and removes the group. It may be called again.
+// end ends the computing processes and removes the group. It may be called again.
 func (x *stress) end() error {
 	x.mu.Lock()
 	x.ending = true
@@ -328,7 +324,7 @@ func (x *stress) end() error {
 	}
 	_, removed := x.group.Remove()
 	if err = errors.Join(err, removed); err != nil {
-		return fmt.Errorf("end the processes that take up the processors of %s: %w", x.node.Name(), err)
+		return fmt.Errorf("end the stress of %s: %w", x.node.Name(), err)
 	}
 	x.node.stress.CompareAndSwap(x, nil)
 	return nil
@@ -341,18 +337,18 @@ func (s *Server) endStress() error {
 	return nil
 }
 
-// usage is what threads had of the processors.
+// usage is the processor time of threads.
 type usage struct {
 	at      time.Time
-	threads map[int]map[int]thread // by process, and by number
+	threads map[int]map[int]thread // by process and thread number
 }
 
-// thread is how long one has run, and how long it was ready to run and waited for a processor until
-// it had one: a wait that goes on is not in it yet.
+// thread holds how long a thread has run and how long it has waited for a processor. A wait that continues is not
+// counted yet.
 type thread struct{ ran, waited time.Duration }
 
-// usageOf reads what the threads of processes had: /proc/PID/task/TID/schedstat, see the kernel's
-// sched-stats. Of a process that has ended there are none.
+// usageOf reads the processor time of the threads of processes from /proc/PID/task/TID/schedstat, see the kernel's
+// sched-stats. A process that has ended has none.
 func usageOf(pids []int) (usage, error) {
 	u := usage{at: time.Now(), threads: map[int]map[int]thread{}}
 	for _, pid := range pids {
@@ -369,16 +365,16 @@ func usageOf(pids []int) (usage, error) {
 				continue
 			}
 			if err != nil {
-				return u, fmt.Errorf("see how long a thread waits for a processor, which needs a kernel with CONFIG_SCHED_INFO: %w", err)
+				return u, fmt.Errorf("read how long a thread waits for a processor (needs CONFIG_SCHED_INFO): %w", err)
 			}
 			fields := strings.Fields(string(text))
 			if len(fields) < 2 {
-				return u, fmt.Errorf("see how long a thread waits for a processor: %q has too few fields", text)
+				return u, fmt.Errorf("read how long a thread waits for a processor: %q has too few fields", text)
 			}
 			ran, errRan := strconv.ParseInt(fields[0], 10, 64)
 			waited, errWaited := strconv.ParseInt(fields[1], 10, 64)
 			if err := errors.Join(errRan, errWaited); err != nil {
-				return u, fmt.Errorf("see how long a thread waits for a processor: %w", err)
+				return u, fmt.Errorf("read how long a thread waits for a processor: %w", err)
 			}
 			all[id] = thread{time.Duration(ran), time.Duration(waited)}
 		}
@@ -387,13 +383,13 @@ func usageOf(pids []int) (usage, error) {
 	return u, nil
 }
 
-// since is what the threads of processes that are there had since an earlier time.
+// since returns the processor time of the threads of processes since an earlier usage.
 func (u usage) since(before usage, pids ...int) (sum thread) {
 	for _, pid := range pids {
 		for id, now := range u.threads[pid] {
 			then := before.threads[pid][id]
 			if now.ran < then.ran || now.waited < then.waited {
-				then = thread{} // another one has the number now
+				then = thread{} // another thread has the number now
 			}
 			sum.ran += now.ran - then.ran
 			sum.waited += now.waited - then.waited

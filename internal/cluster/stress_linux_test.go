@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/cluster/cgroup"
 )
 
-// busy is a node with a child that computes.
+// busy returns a node with a child that computes.
 func busy(t *testing.T) *Server {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -53,7 +53,7 @@ func needGroups(t *testing.T, s *Server) {
 	}
 }
 
-// inGroup holds that all processes of a node are in a group, or that none is.
+// inGroup checks that all processes of a node are in a group, or that none is.
 func inGroup(t *testing.T, s *Server, group cgroup.Group, want bool) {
 	t.Helper()
 	if err := Until(t.Context(), SeenWithin, func() error {
@@ -65,14 +65,13 @@ func inGroup(t *testing.T, s *Server, group cgroup.Group, want bool) {
 		t.Error(err)
 	}
 	for _, pid := range s.PIDs() {
-		if is, err := cgroup.Of(pid); err != nil || (is == group) != want {
+		if is, err := cgroup.ByPID(pid); err != nil || (is == group) != want {
 			t.Errorf("process %d is in %s: %v", pid, is.Dir(), err)
 		}
 	}
 }
 
-// TestStress holds that processes get as much of the processors as the node's own, which is started
-// again among them, and that nothing is left of them.
+// TestStress checks that the computing processes get as much processor time as the node, which is restarted among them. Nothing may be left of them.
 func TestStress(t *testing.T) {
 	s := busy(t)
 	needGroups(t, s)
@@ -83,7 +82,7 @@ func TestStress(t *testing.T) {
 	t.Log(e.Seen)
 	x := s.stress.Load()
 	inGroup(t, s, x.group, true)
-	if _, err := s.Stress(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "other processes take them up already") {
+	if _, err := s.Stress(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "they are stressed already") {
 		t.Errorf("once more: %v", err)
 	}
 	if err := errors.Join(s.Kill(t.Context()), s.Restart(t.Context())); err != nil {
@@ -112,16 +111,16 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// starved bounds how long the scheduler may take until a node has got less than its neighbour.
+// starved bounds the time until a node has got less processor time than its neighbour.
 const starved = 15 * time.Second
 
-// beside is a process that computes beside a node. It has a session of its own, because with
-// autogroup it would share the group of this one with all other tests: see sched(7).
+// beside starts a process that computes beside a node. It has its own session. Otherwise autogroup would make it
+// share with all other tests: see sched(7).
 func beside(t *testing.T) (pid int) {
 	t.Helper()
 	neighbour := exec.Command("sh", "-c", computes)
 	neighbour.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // whose end it would not outlive
+	runtime.LockOSThread() // the process would end with this thread
 	if err := neighbour.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func beside(t *testing.T) (pid int) {
 	return neighbour.Process.Pid
 }
 
-// TestStressStarves holds that the node gets less of the processors than its neighbour.
+// TestStressStarves checks that the node gets less processor time than its neighbour.
 func TestStressStarves(t *testing.T) {
 	s := busy(t)
 	needGroups(t, s)
@@ -156,8 +155,8 @@ func TestStressStarves(t *testing.T) {
 		}
 		node, other := now.since(before, own...), now.since(before, neighbour)
 		found := fmt.Sprintf("of %v the node ran for %v and waited for %v, its neighbour ran for %v", now.at.Sub(before.at), node.ran, node.waited, other.ran)
-		// The node may not have run at all, and of a wait that goes on nothing is known. The
-		// neighbour has to have had many turns: of a few, one may have twice as many by chance.
+		// The node may not have run at all, and a wait that continues is not counted. The neighbour must have run
+		// many times, because few times could be twice as many by chance.
 		if other.ran < 200*time.Millisecond || other.ran <= 2*node.ran {
 			return errors.New(found)
 		}
@@ -173,7 +172,7 @@ func TestStressStarves(t *testing.T) {
 		t.Errorf("when one of the processes has ended: %v", err)
 	}
 	group := s.stress.Load().group
-	if err := s.Close(); err != nil { // of a node that is removed meanwhile
+	if err := s.Close(); err != nil { // as for a node that is removed meanwhile
 		t.Error(err)
 	}
 	if _, err := os.Stat(group.Dir()); !errors.Is(err, os.ErrNotExist) {
@@ -184,18 +183,18 @@ func TestStressStarves(t *testing.T) {
 	}
 }
 
-// TestStressOfTheDead holds that a node which does not run has no processors to share.
-func TestStressOfTheDead(t *testing.T) {
+// TestStressRefusesStoppedNode checks that a node that does not run cannot be stressed.
+func TestStressRefusesStoppedNode(t *testing.T) {
 	s := busy(t)
 	if err := s.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Stress(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "take up the processors of n0: it is not running") {
+	if _, err := s.Stress(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "stress the processors of n0: it is not running") {
 		t.Errorf("of a dead node: %v", err)
 	}
 }
 
-// unstressed is why another user cannot take up processors.
+// unstressed returns why another user cannot stress processors.
 func unstressed(uid string) string {
 	if err := become(uid); err != nil {
 		return err.Error()
@@ -208,7 +207,7 @@ func unstressed(uid string) string {
 	return fmt.Sprintf("%v %v", s.Stressable(), n.Close())
 }
 
-// TestStressNeedsRights holds what a user without rights reads.
+// TestStressNeedsRights checks the error for a user without rights.
 func TestStressNeedsRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root can become another user")
@@ -223,7 +222,7 @@ func TestStressNeedsRights(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// Where root cannot make a group either, the user reads of that.
+	// If root cannot make a group either, the error is about that.
 	needGroups(t, NewServer(0, network.Host(0), "/", "/dev/null", Program{}))
 	out, _ := asAnother(t, "unstressed")
 	if !strings.HasPrefix(out, "make the control group /") || !strings.HasSuffix(out, "permission denied: run as root, or by `systemd-run --user --scope -p Delegate=cpu` <nil>\n") {

@@ -13,14 +13,14 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// User is whom the servers of a product run as. The zero value is the caller.
+// User is the operating system user of a product's servers. The zero value is the caller.
 type User struct {
 	product  string
-	uid, gid uint32 // 0 for the caller, because no server of ours is to run as root
+	uid, gid uint32 // 0 for the caller, because no server here runs as root
 }
 
-// UserFor returns whom a product's servers, which refuse root, are to run as: the
-// caller where that is not root, else the first of the users that exists.
+// UserFor returns the user for servers that refuse root: the caller if it is not root, otherwise the first of the
+// users that exists.
 func UserFor(product string, names ...string) (User, error) {
 	u := User{product: product}
 	if os.Geteuid() != 0 {
@@ -41,7 +41,7 @@ func UserFor(product string, names ...string) (User, error) {
 	return u, fmt.Errorf("the server refuses to run as root, and none of the users %v exists: run as another user", names)
 }
 
-// Give makes a file or folder the user's own.
+// Give makes the user the owner of a file or folder.
 func (u User) Give(path string) error {
 	if u.uid == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (u User) Give(path string) error {
 	return os.Chown(path, int(u.uid), int(u.gid))
 }
 
-// Command makes a command that runs as the user in a folder.
+// Command returns a command that runs as the user in a folder.
 func (u User) Command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -60,7 +60,7 @@ func (u User) Command(ctx context.Context, dir, program string, args ...string) 
 	return cmd
 }
 
-// enters says which folder above dir the user cannot pass.
+// enters returns an error if the user cannot enter a folder above dir.
 func (u User) enters(dir string) error {
 	if u.uid == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (u User) enters(dir string) error {
 		if err != nil {
 			return err
 		}
-		// Only the last x counts, unless the folder is the user's own.
+		// The permission of others counts, unless the folder belongs to the user.
 		if owner, known := system.Owner(info); info.Mode()&0o001 == 0 && !(known && owner == int(u.uid)) {
 			return fmt.Errorf("%s refuses to run as root, and its user cannot enter %s: "+
 				"name another folder, or run chmod o+x %s", u.product, parent, parent)

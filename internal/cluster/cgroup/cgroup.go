@@ -1,10 +1,9 @@
-// Package cgroup puts processes into control groups of Linux that share out processors, of
-// version 1 (cpu.shares) and of version 2 (cpu.weight).
+// Package cgroup puts processes into control groups of Linux that share processors, of version 1 (cpu.shares) and
+// version 2 (cpu.weight).
 //
-// A group is made below the one that its processes are in, so that it takes part in the share of
-// that one as a single process does, or one on each processor. Version 2 lets a group with processes
-// have others below it only where those are threaded
-// (https://docs.kernel.org/admin-guide/cgroup-v2.html, "Threads"), which they are made.
+// A group is made below the group of its processes. So it competes there like one process, or like one process per
+// processor. Version 2 allows groups below a group with processes only if they are threaded
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html, "Threads"). So they are made threaded.
 package cgroup
 
 import (
@@ -21,36 +20,36 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// Group is a control group of processors.
+// Group is a control group for processors.
 type Group struct {
 	dir     string
-	unified bool // of version 2
+	unified bool // version 2
 }
 
-// Files of a group, of which version 1 lacks those of controllers and types.
+// Files of a group. Version 1 has no files for controllers and types.
 const (
 	processes   = "cgroup.procs"
 	threads     = "cgroup.threads"
 	controllers = "cgroup.controllers"
 	below       = "cgroup.subtree_control"
-	typeFile    = "cgroup.type" // the root has none
+	typeFile    = "cgroup.type" // the root group has none
 	onlyOfRoot  = "release_agent"
 	shares      = "cpu.shares"
 	weight      = "cpu.weight"
 	controller  = "cpu"
 )
 
-// The weight of one ordinary process, and the most that a group can have: see sched(7).
+// Weights of one ordinary process and of the heaviest group, see sched(7).
 const (
 	oneShare, mostShares  = 1024, 1 << 18
 	oneWeight, mostWeight = 100, 10000
 )
 
-// Prefix begins the names of the groups that are made.
+// Prefix begins the names of the groups that Make makes.
 const Prefix = "stroppy-"
 
-// Of returns the group of processors that a process is in.
-func Of(pid int) (Group, error) {
+// ByPID returns the control group for processors of a process.
+func ByPID(pid int) (Group, error) {
 	fail := func(err error) (Group, error) {
 		return Group{}, fmt.Errorf("find the control group of process %d: %w", pid, err)
 	}
@@ -72,14 +71,14 @@ func Of(pid int) (Group, error) {
 	return g, nil
 }
 
-// find finds a group by /proc/PID/cgroup, see cgroups(7), and /proc/PID/mountinfo, see proc(5). The
-// controller is of version 1 where a hierarchy of that has it, and else of version 2.
+// find finds a group through /proc/PID/cgroup, see cgroups(7), and /proc/PID/mountinfo, see proc(5). It uses version
+// 1 if a hierarchy of version 1 has the controller, otherwise version 2.
 func find(own, mounts string) (Group, error) {
 	paths := map[bool]string{} // by whether they are of version 2
 	for line := range strings.Lines(own) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(fields) != 3 {
-			return Group{}, fmt.Errorf("%q is no line of it", line)
+			return Group{}, fmt.Errorf("%q is not a valid line", line)
 		}
 		if fields[0] == "0" && fields[1] == "" {
 			paths[true] = fields[2]
@@ -99,7 +98,7 @@ func find(own, mounts string) (Group, error) {
 	return Group{}, errors.New("the kernel has no control groups of processors")
 }
 
-// mounted is where a path of a hierarchy is seen.
+// mounted returns the folder in which a path of a hierarchy is mounted.
 func mounted(mounts, path string, unified bool) (string, error) {
 	kind := map[bool]string{false: "cgroup", true: "cgroup2"}[unified]
 	for line := range strings.Lines(mounts) {
@@ -116,14 +115,14 @@ func mounted(mounts, path string, unified bool) (string, error) {
 	return "", fmt.Errorf("%s of %s, which is not mounted here: mount it below /sys/fs/cgroup", path, kind)
 }
 
-// Dir is the folder that is the group.
+// Dir returns the folder of the group.
 func (g Group) Dir() string { return g.dir }
 
-// Child is the group of a name below, which need not be there.
+// Child returns the group of a name below, which need not exist.
 func (g Group) Child(name string) Group { return Group{filepath.Join(g.dir, Prefix+name), g.unified} }
 
-// Make makes a group whose processes have together the weight of one ordinary process on each of
-// so many processors, beside the others of the group above. After an error nothing is left of it.
+// Make makes a group that competes with others in its parent like one ordinary process per processor. After an error
+// nothing is left of it.
 func (g Group) Make(processors int) error {
 	err := g.parent().locked(func() error {
 		if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -148,18 +147,18 @@ func (g Group) locked(do func() error) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Close() // which unlocks it
+	defer folder.Close() // closing releases the lock
 	if err := system.Lock(folder); err != nil {
 		return err
 	}
 	return do()
 }
 
-// share gives the group its weight.
+// share sets the weight of the group.
 func (g Group) share(processors int) error {
 	above := g.parent()
 	if above.sessions() {
-		processors = 1 // what others have to compete with is a whole session, which weighs as much as one process
+		processors = 1 // the competitors are whole sessions, each with the weight of one process
 	}
 	if !g.unified {
 		return g.set(shares, min(processors*oneShare, mostShares))
@@ -182,7 +181,7 @@ func (g Group) share(processors int) error {
 	}
 	switch {
 	case slices.Contains(gives, controller):
-	case above.root(): // it would change what all other groups of the machine get
+	case above.root(): // it would change the shares of all other groups of the machine
 		return fmt.Errorf("the groups below %s have no controller of processors: `echo +cpu > %s`", above.dir, filepath.Join(above.dir, below))
 	default:
 		if err := above.write(below, "+"+controller); err != nil {
@@ -192,7 +191,7 @@ func (g Group) share(processors int) error {
 	return g.set(weight, min(processors*oneWeight, mostWeight))
 }
 
-// root says whether the group is the first of its hierarchy.
+// root reports whether the group is the root of its hierarchy.
 func (g Group) root() bool {
 	name := onlyOfRoot
 	if g.unified {
@@ -202,14 +201,14 @@ func (g Group) root() bool {
 	return (err == nil) != g.unified
 }
 
-// sessions says whether the kernel makes a group of each session in this one: see sched(7), "The
-// autogroup feature".
+// sessions reports whether the kernel groups the processes of this group by session: see sched(7), "The autogroup
+// feature".
 func (g Group) sessions() bool {
 	text, err := os.ReadFile("/proc/sys/kernel/sched_autogroup_enabled")
 	return err == nil && strings.TrimSpace(string(text)) == "1" && g.root()
 }
 
-// set writes a number, and sees that it is there.
+// set writes a number and verifies it.
 func (g Group) set(name string, number int) error {
 	want := strconv.Itoa(number)
 	if err := g.write(name, want); err != nil {
@@ -217,7 +216,7 @@ func (g Group) set(name string, number int) error {
 	}
 	is, err := g.words(name)
 	if err == nil && !slices.Equal(is, []string{want}) {
-		err = fmt.Errorf("%s is %s, and was to be %s", filepath.Join(g.dir, name), strings.Join(is, " "), want)
+		err = fmt.Errorf("%s is %s instead of %s", filepath.Join(g.dir, name), strings.Join(is, " "), want)
 	}
 	return err
 }
@@ -236,7 +235,7 @@ func (g Group) words(name string) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// Add puts a process into the group, with all its threads. What it forks is in it too.
+// Add puts a process with all its threads into the group. Its later children belong to the group too.
 func (g Group) Add(pid int) error {
 	if err := g.write(processes, strconv.Itoa(pid)); err != nil {
 		return fmt.Errorf("put process %d into a control group: %w", pid, err)
@@ -244,11 +243,10 @@ func (g Group) Add(pid int) error {
 	return nil
 }
 
-// removeLimit bounds how long processes may come after others while a group is removed.
+// removeLimit bounds the time for which new processes may appear while a group is removed.
 const removeLimit, removeEvery = 5 * time.Second, 10 * time.Millisecond
 
-// Remove puts the processes of the group into the one above, and removes it. It says whether it was
-// there.
+// Remove moves the processes of the group to its parent and removes the group. It reports whether the group existed.
 func (g Group) Remove() (was bool, err error) {
 	err = g.parent().locked(func() error {
 		if _, err := os.Lstat(g.dir); errors.Is(err, fs.ErrNotExist) {
@@ -271,8 +269,8 @@ func (g Group) Remove() (was bool, err error) {
 	return was, nil
 }
 
-// empty puts all processes into the group above. A threaded group lists its threads alone, and
-// whoever puts one of them elsewhere by its process takes the others along.
+// empty moves all processes to the parent. A threaded group lists only threads. Moving a thread by its process moves
+// the other threads too.
 func (g Group) empty() error {
 	members := processes
 	if g.unified {
@@ -284,13 +282,13 @@ func (g Group) empty() error {
 	}
 	for _, id := range list {
 		if moved := g.parent().write(processes, id); moved != nil {
-			err = errors.Join(err, moved) // one that has ended is not in the list of the next try
+			err = errors.Join(err, moved) // a process that has ended is not in the next list
 		}
 	}
 	return err
 }
 
-// remove removes the group, and then what was enabled for it, if no other is below the one above.
+// remove removes the group. If it was the last one, remove also disables the controller in the parent.
 func (g Group) remove() error {
 	if err := os.Remove(g.dir); err != nil || !g.unified {
 		return err
@@ -307,7 +305,7 @@ func (g Group) remove() error {
 	return err
 }
 
-// Removable is the group of a path that Make may have made.
+// Removable returns the group of a path that Make may have made.
 func Removable(dir string) Group {
 	_, err := os.Stat(filepath.Join(dir, shares))
 	return Group{dir, err != nil}

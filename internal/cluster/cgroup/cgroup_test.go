@@ -17,7 +17,7 @@ const (
 	container = "601 600 0:27 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
 )
 
-// TestFind holds where the group of a process is, of what the kernel says of it and of the mounts.
+// TestFind checks where a group is found, by the kernel's files.
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, mounts string
@@ -33,7 +33,7 @@ func TestFind(t *testing.T) {
 		"of another container":       {"4:cpu,cpuacct:/docker/c0ffee2\n", container, Group{}, "/docker/c0ffee2 of cgroup, which is not mounted here"},
 		"outside of the namespace":   {"0::/../other\n", systemd, Group{}, "/../other of cgroup2, which is not mounted here"},
 		"without the controller":     {"9:name=systemd:/\n", separate, Group{}, "no control groups of processors"},
-		"a line that is none":        {"cpu\n", separate, Group{}, "is no line of it"},
+		"a line that is none":        {"cpu\n", separate, Group{}, "is not a valid line"},
 		"none is mounted":            {"0::/\n", together, Group{}, "not mounted here: mount it below /sys/fs/cgroup"},
 		"a mount with no separation": {"0::/\n", "35 24 0:30 / /x rw\n", Group{}, "not mounted here"},
 	} {
@@ -44,10 +44,10 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// above returns the group of this process, if another can be made below it.
+// above returns the group of this process if another can be made below it.
 func above(t *testing.T) Group {
 	t.Helper()
-	g, err := Of(os.Getpid())
+	g, err := ByPID(os.Getpid())
 	if err != nil {
 		t.Skipf("skipped engine: control groups: %v", err)
 	}
@@ -61,7 +61,7 @@ func above(t *testing.T) Group {
 	return g
 }
 
-// sleeping is a process of which nothing is left after the test.
+// sleeping starts a process that ends with the test.
 func sleeping(t *testing.T) (pid int) {
 	t.Helper()
 	sleep := exec.Command("sleep", "60")
@@ -72,7 +72,7 @@ func sleeping(t *testing.T) (pid int) {
 	return sleep.Process.Pid
 }
 
-// weighs holds the weight of a group.
+// weighs checks the weight of a group.
 func weighs(t *testing.T, g Group, processors int) {
 	t.Helper()
 	name, want := shares, processors*oneShare
@@ -84,9 +84,9 @@ func weighs(t *testing.T, g Group, processors int) {
 	}
 }
 
-// TestGroup makes groups of this machine's version below one that has a process, puts another into
-// one of them, and removes that while it runs. They are below one of the test's own: other tests make
-// groups in that of this process meanwhile, which changes its settings.
+// TestGroup makes groups below a group that has a process, moves another process into one of them, and removes this
+// group while the process runs. The groups are in a group of this test, because other tests change the settings of
+// the process's group at the same time.
 func TestGroup(t *testing.T) {
 	outer := above(t)
 	g := outer.Child("above-" + strconv.Itoa(os.Getpid()))
@@ -128,7 +128,7 @@ func TestGroup(t *testing.T) {
 	}
 	is := func(want Group) {
 		t.Helper()
-		if got, err := Of(pid); err != nil || got != want {
+		if got, err := ByPID(pid); err != nil || got != want {
 			t.Errorf("the process is in %+v, want %+v: %v", got, want, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// settings are those of a group that others below it can change.
+// settings returns the settings of a group that groups below it can change.
 func settings(t *testing.T, g Group) (all string) {
 	t.Helper()
 	if !g.unified {
@@ -166,8 +166,8 @@ func settings(t *testing.T, g Group) (all string) {
 	return all
 }
 
-// TestRefusals holds what is said of groups of version 2 that have no controller. The groups are
-// plain folders, so that it shows what is read, and not what a kernel does.
+// TestRefusals checks the errors for groups of version 2 without a controller. The groups are plain folders, so the
+// test covers the parsing, not the kernel.
 func TestRefusals(t *testing.T) {
 	folder := func(files map[string]string) Group {
 		dir := t.TempDir()

@@ -34,12 +34,12 @@ type engine struct {
 	name    string
 	startIn func(ctx context.Context, o cluster.Options) (single, error)
 	sql     func(t testing.TB, s single, statements string) string
-	// The statement ask returns set with these settings, and unset without them.
+	// settings are returned by the statement ask, and are not set by default.
 	settings        map[string]string
 	ask, set, unset string
-	// hello is the first message of a client; the server answers it.
+	// hello is the first message of a client, which the server answers.
 	hello []byte
-	// wrong is a setting that does not exist, and wrongName what the server calls it.
+	// wrong is a setting that does not exist, and wrongName its name in the server's error.
 	wrong, wrongName string
 }
 
@@ -53,7 +53,7 @@ var engines = []engine{
 			}
 			return s, nil
 		},
-		// By psql, as anybody would.
+		// The statements run through psql.
 		sql: func(t testing.TB, s single, statements string) string {
 			t.Helper()
 			psql, err := postgres.PGBin("psql")
@@ -91,7 +91,7 @@ var engines = []engine{
 	},
 }
 
-// TestAlone holds what a single server has to stand.
+// TestAlone checks the requirements on a single server.
 func TestAlone(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestCrashLeavesNothing holds that a server goes with the program that started it.
+// TestCrashLeavesNothing checks that a server ends with the program that started it.
 func TestCrashLeavesNothing(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, e.crash)
@@ -141,7 +141,7 @@ func processesIn(t testing.TB, dir string) (pids []int) {
 	return pids
 }
 
-// gone holds that a server has no process.
+// gone checks that a server has no process.
 func gone(t *testing.T, what string, s single) {
 	t.Helper()
 	if left := processesIn(t, s.Dir()); len(left) > 0 {
@@ -221,7 +221,7 @@ func (e engine) refuses(t *testing.T) {
 	}
 	dir := OpenDir(t)
 	Must(t, os.WriteFile(filepath.Join(dir, "n0"), nil, 0o600))
-	refused("a folder with a node of somebody else", dir, nil, "take another folder")
+	refused("a folder with a node of somebody else", dir, nil, "name another folder")
 	refused("a setting that does not exist", "", map[string]string{e.wrong: "1"}, e.wrongName)
 	closed := OpenDir(t)
 	Must(t, os.Chmod(closed, 0o700))

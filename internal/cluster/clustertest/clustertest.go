@@ -1,5 +1,5 @@
-// Package clustertest holds what every kind of cluster, and every single server,
-// has to stand: a kind's own tests call it and keep what is particular to it.
+// Package clustertest holds the tests that every kind of cluster, and every single server, must pass. The tests of a
+// kind call it and add what is particular to the kind.
 package clustertest
 
 import (
@@ -13,10 +13,10 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// WaitLimit bounds one wait of a test, on a machine that is busy with others.
+// WaitLimit bounds one wait of a test on a busy machine.
 const WaitLimit = 2 * time.Minute
 
-// Within returns a context that ends after a time, or with the test.
+// Within returns a context that ends after d, or with the test.
 func Within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -24,7 +24,7 @@ func Within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// Must ends the test at an error.
+// Must fails the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -32,8 +32,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Need is Must for the start of an engine; it skips the test where a program is
-// not on this machine.
+// Need is like Must for the start of an engine, but skips the test if this machine lacks a program.
 func Need(t testing.TB, engine string, err error) {
 	t.Helper()
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
@@ -52,7 +51,7 @@ func OpenDir(t testing.TB) string {
 	return dir
 }
 
-// Cut cuts all ways between a place and others until the test heals it.
+// Cut cuts both directions between a place and others until heal is called or the test ends.
 func Cut(t testing.TB, c cluster.Local, place int, others ...int) (heal func()) {
 	t.Helper()
 	if why := c.Network().Loopback(); why != "" {
@@ -68,15 +67,14 @@ func Cut(t testing.TB, c cluster.Local, place int, others ...int) (heal func()) 
 	return func() { t.Helper(); Must(t, undo()) }
 }
 
-// Launcher is a kind's start as Kind has it.
+// Launcher returns the start of a kind in the form of Kind.Launch.
 func Launcher[C cluster.Local](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Local, error) {
 	return func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return cluster.AsLocal(start(ctx, o))
 	}
 }
 
-// Start starts a cluster of a kind, in the machine's memory unless it has a folder,
-// whose events are logged when the test has ended.
+// Start starts a cluster of a kind, in memory unless it has a folder. Its events are logged after the test.
 func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 	t.Helper()
 	if o.Dir == "" {
@@ -105,8 +103,7 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 	return c
 }
 
-// Leader returns the node that leads, or the first one where all are equal, and
-// the others.
+// Leader returns the node that leads and the others. If all are equal, it returns the first as the leader.
 func Leader(t testing.TB, c cluster.Local) (leader cluster.LocalNode, others []cluster.LocalNode) {
 	t.Helper()
 	nodes := cluster.LocalNodes(c)
@@ -135,7 +132,7 @@ func Succeeds(t testing.TB, c cluster.Local, n cluster.LocalNode) cluster.LocalN
 			return nil
 		}
 		if leader, _ = Leader(t, c); leader == n {
-			return errors.New(n.Name() + " leads yet")
+			return errors.New(n.Name() + " still leads")
 		}
 		return nil
 	}))

@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// NoClockFiles holds that nobody whose clock was steered since then and who has ended has left what
-// libfaketime makes in /dev/shm. Those of other tests that are just ending get some time.
+// NoClockFiles checks that no process with a changed clock has left files of libfaketime in /dev/shm since a time.
+// Processes of other tests that are just ending get some time.
 func NoClockFiles(t *testing.T, since time.Time) {
 	t.Helper()
 	clock := regexp.MustCompile(`faketime_(?:shm|sem)_(\d+)$`)
@@ -46,8 +46,7 @@ func NoClockFiles(t *testing.T, since time.Time) {
 	t.Errorf("left of steered clocks: %v", left())
 }
 
-// One does to a cluster of one node what it has to stand, and stops it. check, which
-// may be nil, is called first.
+// One checks the requirements on a cluster of one node, and stops it. check is called first unless it is nil.
 func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	dir := OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
@@ -92,13 +91,12 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	k.Gone(t, c, dir)
 }
 
-// crash ends the processes of a node, as nobody has asked to: a supervisor starts it
-// again.
+// crash kills the processes of a node although nobody asked for it. A supervisor must start it again.
 func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 	t.Helper()
 	before := n.PIDs()
 	for _, pid := range before {
-		Must(t, system.Kill(pid, syscall.SIGKILL)) // which may have ended with the first
+		Must(t, system.Kill(pid, syscall.SIGKILL)) // it may have ended with the first
 	}
 	ctx := Within(t, WaitLimit)
 	Must(t, cluster.Retry(ctx, func() error {
@@ -109,7 +107,7 @@ func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 	}))
 }
 
-// address is the HOST:PORT of the first node.
+// address returns the HOST:PORT of the first node.
 func (k Kind) address(t *testing.T, c cluster.Local) string {
 	t.Helper()
 	if k.Address != nil {
@@ -120,8 +118,7 @@ func (k Kind) address(t *testing.T, c cluster.Local) string {
 	return u.Host
 }
 
-// Gone stops a cluster in a folder, of whose nodes one is paused, and holds that
-// nothing is left of it.
+// Gone stops a cluster in a folder, with one node paused, and checks that nothing is left of it.
 func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	n, ctx := cluster.LocalNodes(c)[0], Within(t, WaitLimit)
 	var pids []int
@@ -132,14 +129,14 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	if len(pids) == 0 || address == "" {
 		t.Fatalf("found the processes %v at %q: this test would prove nothing", pids, address)
 	}
-	Must(t, n.Pause(ctx)) // a paused node must go too
+	Must(t, n.Pause(ctx)) // Stop must end a paused node too
 	Must(t, c.Stop())
 	Must(t, c.Stop())
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the folder: %v, %v", left, err)
 	}
 	for _, pid := range pids {
-		// A child of a server is there until somebody has asked how it ended.
+		// A zombie exists until its parent has waited for it.
 		Must(t, cluster.Retry(ctx, func() error {
 			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(text), ") Z ") {
 				return fmt.Errorf("the process %d is there after Stop", pid)
@@ -169,9 +166,8 @@ func logs(t testing.TB, c cluster.Local) {
 	}
 }
 
-// Orphan runs the test that calls it as another process with a variable more, and
-// returns when that has killed itself. What is to be cleared after it is recorded
-// in a folder of the test's own.
+// Orphan runs the calling test as another process with one more environment variable, and returns when this process
+// has killed itself. Cleanup records are in a folder of the test.
 func Orphan(t *testing.T, variable string) {
 	t.Helper()
 	cmd := exec.CommandContext(Within(t, WaitLimit), os.Args[0], "-test.run=^"+t.Name()+"$")

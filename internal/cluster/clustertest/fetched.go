@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// VersionsVariable of the environment names the folder that scripts/versions.sh has filled.
+// VersionsVariable names the environment variable for the folder that scripts/versions.sh has filled.
 const VersionsVariable = "STROPPY_TEST_VERSIONS"
 
-// Fetched are the parameters with which a cluster takes a product's programs from that folder,
-// of several those of the last name; nil where it has none, so that what is installed counts.
+// Fetched returns the parameters for a product's programs in that folder. It takes the last version by name. It
+// returns nil if there is none; then the installed programs are used.
 func Fetched(product string) url.Values {
 	folder := os.Getenv(VersionsVariable)
 	if folder == "" {

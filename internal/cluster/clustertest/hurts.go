@@ -13,38 +13,34 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Kind is a kind of cluster, as its tests have it.
+// Kind describes a kind of cluster to its tests.
 type Kind struct {
 	Engine string // as in "skipped engine: redis"
 	Launch func(ctx context.Context, o cluster.Options) (cluster.Local, error)
-	Params map[string][]string // of clusters that are given none
+	Params map[string][]string // default parameters of its clusters
 
-	// Prepare makes what the payments are noted in; nil if nothing has to be made.
+	// Prepare makes the table of the payments; nil if none is needed.
 	Prepare func(ctx context.Context, c cluster.Local) error
-	// Teller makes client i; try grows with each of its tellers, so that it can go
-	// to another node.
+	// Teller makes client i. try grows with each new teller of the client, so that it can choose another node.
 	Teller func(ctx context.Context, c cluster.Local, i, try int) (Teller, error)
-	// Holds returns what a node holds, a payment under its number.
+	// Holds returns the contents of a node: a value for each number of a payment.
 	Holds func(ctx context.Context, c cluster.Local, node int) (map[string]string, error)
-	// Sound looks at all that a node holds; nil if the payments show everything.
+	// Sound checks all contents of a node; nil if the payments show everything.
 	Sound func(held map[string]string) error
 
-	// Mend does what an operator has to do where a node does not come back by itself
-	// once a fault is healed, which is the database's own way; nil if all come back.
+	// Mend does an operator's repair if a node does not return by itself after a heal; nil if all nodes do.
 	Mend func(ctx context.Context, c cluster.Local) error
-	// Loses names the hurts that may lose what was acknowledged.
+	// Loses names the injections that may lose acknowledged payments.
 	Loses []string
-	// LeaderOnly says that clients need the leader, so that one that they do not reach,
-	// and the other nodes do, serves nobody.
+	// LeaderOnly is set if clients need the leader. A leader that only the other nodes reach then serves nobody.
 	LeaderOnly bool
-	// Address is the HOST:PORT of the first node; nil: its URL has it.
+	// Address returns the HOST:PORT of the first node; nil: it is in the node's URL.
 	Address func(c cluster.Local) string
-	// Supervised says that the lead moves when the leader is lost or handed it
-	// over, and at no other time.
+	// Supervised is set if leadership moves only when the leader is lost or hands it over.
 	Supervised bool
 }
 
-// scene is one hurt of a cluster while clients pay.
+// scene is one injection into a cluster while clients pay.
 type scene struct {
 	testing.TB
 	c      cluster.Local
@@ -54,17 +50,17 @@ type scene struct {
 	ctx    context.Context
 }
 
-// injection is one fault of a cluster, in which clients pay, and its heal.
+// injection is one fault of a cluster, during which clients pay, and its heal.
 type injection struct {
 	name  string
-	moves bool // the lead
+	moves bool // leadership moves
 	do    func(*scene)
 }
 
 var injections = []injection{
 	{"kill the leader", true, func(s *scene) {
 		Must(s, s.leader.Kill(s.ctx))
-		Must(s, s.leader.Kill(s.ctx)) // of a dead node
+		Must(s, s.leader.Kill(s.ctx)) // the node is dead already
 		s.goOn()
 		s.down(s.leader)
 		Must(s, s.leader.Restart(s.ctx))
@@ -117,8 +113,8 @@ var injections = []injection{
 
 const cutClients = "cut the clients off the leader"
 
-// Hurt does everything to one cluster, each time with clients that pay. Where all
-// nodes are equal, what is done to the first one stands for a follower too.
+// Hurt runs all injections on one cluster, each with clients that pay. If all nodes are equal, injections into the
+// first node count for a follower too.
 func (k Kind) Hurt(t *testing.T, c cluster.Local) {
 	_, err := c.Leader(Within(t, WaitLimit))
 	equal := errors.Is(err, cluster.ErrNoLeader)
@@ -138,12 +134,12 @@ func (k Kind) Hurt(t *testing.T, c cluster.Local) {
 				t.Errorf("%s leads, and %s did before", now.Name(), s.leader.Name())
 			}
 		}) {
-			t.FailNow() // the cluster is not as the next one needs it
+			t.FailNow() // the cluster is not ready for the next injection
 		}
 	}
 }
 
-// down holds that a node is dead and that everybody sees it.
+// down checks that a node is dead and reported as dead.
 func (s *scene) down(n cluster.LocalNode) {
 	s.Helper()
 	if n.Running() || len(n.PIDs()) > 0 {
@@ -164,7 +160,7 @@ func (s *scene) down(n cluster.LocalNode) {
 			s.Errorf("why %s, which is dead, does not answer: %v, want %s", n.Name(), got, want)
 		}
 	}
-	// A busy machine takes its time until it comes to the node.
+	// A busy machine may take some time to check this node.
 	for limit := 100 * time.Millisecond; ; limit *= 5 {
 		short, cancel := context.WithTimeout(s.ctx, limit)
 		err := s.c.WaitHealthy(short)
@@ -179,7 +175,7 @@ func (s *scene) down(n cluster.LocalNode) {
 	}
 }
 
-// goOn holds that another node leads and that payments go on.
+// goOn checks that another node leads and that payments continue.
 func (s *scene) goOn() {
 	s.Helper()
 	Succeeds(s, s.c, s.leader)
@@ -188,7 +184,7 @@ func (s *scene) goOn() {
 
 func (s *scene) moveLead() {
 	mover := s.c.(cluster.Mover)
-	for range 2 { // the second one changes nothing
+	for range 2 { // the second move changes nothing
 		Must(s, mover.MoveLeader(s.ctx, s.others[0].Number()))
 		s.p.GoOn(20)
 		if now, _ := Leader(s, s.c); now != s.others[0] {
@@ -196,17 +192,17 @@ func (s *scene) moveLead() {
 		}
 	}
 	if err := mover.MoveLeader(s.ctx, 99); err == nil {
-		s.Error("the lead was moved to a node that is not there")
+		s.Error("leadership moved to a node that does not exist")
 	}
 }
 
-// replace holds that a node gets other data.
+// replace checks that a node loses its data when it is replaced.
 func (s *scene) replace(n cluster.LocalNode) {
 	mark := filepath.Join(n.Dir(), "mark")
 	Must(s, os.WriteFile(mark, nil, 0o600))
 	Must(s, n.Replace(s.ctx))
 	if _, err := os.Stat(mark); err == nil {
-		s.Error("the old data are there yet")
+		s.Error("the old data still exist")
 	}
 }
 
@@ -224,7 +220,7 @@ func (s *scene) all(do func(cluster.LocalNode) error) {
 	Must(s, err)
 }
 
-// cut cuts a place off from others, and payments go on.
+// cut cuts a place off from others and checks that payments continue.
 func (s *scene) cut(place int, others ...int) {
 	heal := Cut(s, s.c, place, others...)
 	s.p.GoOn(50)
@@ -240,8 +236,8 @@ func (s *scene) without(n cluster.LocalNode) (others []int) {
 	return others
 }
 
-// Resize lets a cluster grow and shrink while clients pay. The node that came last
-// must be in it. Where all nodes are equal, none leads.
+// Resize adds and removes nodes while clients pay. The node that came last must be a member. If all nodes are equal,
+// none leads.
 func (k Kind) Resize(t *testing.T, c cluster.Local) {
 	r := c.(cluster.Resizer)
 	ctx := Within(t, WaitLimit)
@@ -266,13 +262,13 @@ func (k Kind) Resize(t *testing.T, c cluster.Local) {
 	p.GoOn(20)
 	_, others := Leader(t, c)
 	Must(t, r.Remove(ctx, others[0].Number()))
-	Must(t, r.Remove(ctx, number)) // which leads
+	Must(t, r.Remove(ctx, number)) // the leader
 	p.GoOn(20)
 	if now, _ := Leader(t, c); leads && now == added || len(cluster.LocalNodes(c)) != count-1 || c.NodeURL(number) != "" {
 		t.Errorf("%s leads %d nodes; the one that was removed is at %q", now.Name(), len(cluster.LocalNodes(c)), c.NodeURL(number))
 	}
 	if _, err := os.Stat(added.Dir()); err == nil || added.Running() {
-		t.Error("the removed node is there yet")
+		t.Error("the removed node still exists")
 	}
 	if err := added.Restart(ctx); !errors.Is(err, cluster.ErrRemoved) {
 		t.Errorf("a removed node was restarted: %v", err)

@@ -13,23 +13,20 @@ import (
 
 // Teller is one client of a cluster.
 type Teller interface {
-	// Pay notes a payment. One for which it gives no error is there for good.
+	// Pay records a payment. A payment for which it returns nil must be durable.
 	Pay(ctx context.Context, id string) error
 	Close()
 }
 
-// tellers are how many clients pay, each of which rests between two payments, so that the
-// machine has time for the nodes of a cluster. After a failure it waits for longer: each try
-// makes a connection to one node or to all of them, which took more of a processor than the
-// payments, as long as none of them served.
+// tellers is the number of clients. Each waits for rest between two payments, to leave processor time to the nodes.
+// After a failure it waits for again, because a new connection to all nodes costs more than a payment.
 const (
 	tellers = 4
 	rest    = 25 * time.Millisecond
 	again   = 100 * time.Millisecond
 )
 
-// Payments are clients that pay, each by a teller of its own that it makes anew
-// when something fails. No payment is sent twice.
+// Payments are made by clients, each with its own teller, which is replaced after an error. No payment is sent twice.
 type Payments struct {
 	t    testing.TB
 	k    Kind
@@ -41,10 +38,10 @@ type Payments struct {
 	next  int
 	acked map[string]bool
 	last  time.Time
-	gap   time.Duration // the longest time without an acknowledgement
+	gap   time.Duration // longest time without an acknowledgement
 }
 
-// Pay begins.
+// Pay starts the clients.
 func (k Kind) Pay(t testing.TB, c cluster.Local) *Payments {
 	t.Helper()
 	if k.Prepare != nil {
@@ -52,7 +49,7 @@ func (k Kind) Pay(t testing.TB, c cluster.Local) *Payments {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	p := &Payments{t: t, k: k, c: c, stop: stop, acked: map[string]bool{}, last: time.Now()}
-	p.next = int(time.Now().UnixMilli()) * 1000 // above those of earlier payments
+	p.next = int(time.Now().UnixMilli()) * 1000 // above the numbers of earlier payments
 	t.Cleanup(func() { stop(); p.done.Wait() })
 	for i := range tellers {
 		p.done.Go(func() { p.client(ctx, i) })
@@ -99,13 +96,13 @@ func (p *Payments) client(ctx context.Context, i int) {
 	}
 }
 
-// GoOn waits until so many more payments are acknowledged.
+// GoOn waits until more payments are acknowledged.
 func (p *Payments) GoOn(more int) {
 	p.t.Helper()
 	goal := p.count() + more
 	Must(p.t, cluster.Retry(Within(p.t, WaitLimit), func() error {
 		if n := p.count(); n < goal {
-			return fmt.Errorf("%d payments are acknowledged, %d are waited for", n, goal)
+			return fmt.Errorf("%d payments are acknowledged instead of %d", n, goal)
 		}
 		return nil
 	}))
@@ -117,11 +114,11 @@ func (p *Payments) count() int {
 	return len(p.acked)
 }
 
-// settled is how long nodes may differ once the cluster is whole.
+// settled bounds the time for which nodes may differ after the cluster is healthy.
 const settled = 20 * time.Second
 
-// End stops the clients, waits until the cluster is whole, and returns how many
-// acknowledged payments are lost. All nodes must hold the same.
+// End stops the clients, waits until the cluster is healthy, and returns the number of lost acknowledged payments.
+// All nodes must hold the same payments.
 func (p *Payments) End(what string) (lost int) {
 	p.t.Helper()
 	p.stop()
@@ -135,8 +132,7 @@ func (p *Payments) End(what string) (lost int) {
 	whole := time.Since(began)
 	leader, others := Leader(p.t, p.c)
 	var there map[string]string
-	// A payment that its client had given up may commit while the nodes are read: only
-	// what stays different is different.
+	// A payment that its client gave up may commit during the reads. So only a lasting difference is an error.
 	if err := cluster.Retry(Within(p.t, settled), func() (err error) {
 		if there, err = p.k.Holds(ctx, p.c, leader.Number()); err != nil {
 			return err
@@ -169,7 +165,7 @@ func (p *Payments) End(what string) (lost int) {
 	return lost
 }
 
-// EndWell is End when nothing may be lost.
+// EndWell is like End, but no payment may be lost.
 func (p *Payments) EndWell(what string) {
 	p.t.Helper()
 	if lost := p.End(what); lost > 0 {

@@ -9,10 +9,10 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// PaidTable makes the table of the payments on PostgreSQL.
+// PaidTable creates the table of the payments on PostgreSQL.
 const PaidTable = "CREATE TABLE IF NOT EXISTS paid (id bigint PRIMARY KEY)"
 
-// pgTeller inserts numbers, one a transaction.
+// pgTeller inserts numbers, one per transaction.
 type pgTeller struct{ *pgconn.PgConn }
 
 func (t pgTeller) Pay(ctx context.Context, id string) error {
@@ -27,10 +27,10 @@ func (t pgTeller) Close() {
 	_ = t.PgConn.Close(ctx)
 }
 
-// OnPostgreSQL fills in how a kind of PostgreSQL cluster is paid and read.
+// OnPostgreSQL sets how the payments of a kind of PostgreSQL cluster are made and read.
 func OnPostgreSQL(k Kind) Kind {
 	k.Prepare = func(ctx context.Context, c cluster.Local) error {
-		return cluster.Retry(ctx, func() error { // a busy machine may not answer in the second that the URL gives it
+		return cluster.Retry(ctx, func() error { // a busy machine may not answer in the second that the URL allows
 			_, err := Execute(ctx, c.URL(), PaidTable)
 			return err
 		})
@@ -50,7 +50,7 @@ func OnPostgreSQL(k Kind) Kind {
 	return k
 }
 
-// Execute runs statements on PostgreSQL at a URL and returns the first column of the last.
+// Execute runs statements on PostgreSQL and returns the first column of the last result.
 func Execute(ctx context.Context, url, sql string) ([][]byte, error) {
 	conn, err := pgconn.Connect(ctx, url)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Programs holds that one node of the kind takes a program from the folder that bin names,
-// and else from the first on PATH that has it. from is where the machine has the program, which
-// must be one of the node's processes.
+// Programs checks that a node takes a program from the folder of the parameter bin. Without this parameter the
+// program must come from the first folder on PATH that has it. from is the program on this machine, which must be one
+// of the node's processes.
 func (k Kind) Programs(t *testing.T, from string) {
 	bin := filepath.Join(OpenDir(t), "named")
 	Must(t, os.Symlink(filepath.Dir(from), bin))
@@ -31,7 +31,7 @@ func (k Kind) Programs(t *testing.T, from string) {
 			c := k.Start(t, cluster.Options{Nodes: 1, Loopback: true, Params: params})
 			var words []string
 			for _, pid := range cluster.LocalNodes(c)[0].PIDs() {
-				command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // one that has ended has none
+				command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // a process that has ended has none
 				words = append(words, strings.Fields(strings.ReplaceAll(string(command), "\x00", " "))...)
 			}
 			if want := filepath.Join(bin, filepath.Base(from)); !slices.Contains(words, want) {

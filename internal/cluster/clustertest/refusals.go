@@ -12,24 +12,23 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Refusal is a start that fails.
+// Refusal is a start that must fail.
 type Refusal struct {
-	Query   string // the parameters
+	Query   string // parameters
 	Options cluster.Options
-	Says    string // what stands in the error
+	Says    string // a part of the error
 	Launch  func(ctx context.Context, o cluster.Options) (cluster.Local, error)
 }
 
-// Refuses holds that starts fail and leave nothing, of those of every kind too, and
-// which packages are missing, one of them, where nothing is on the path; none: the
-// programs are found elsewhere.
+// Refuses checks that starts fail and leave nothing behind, including starts that every kind must refuse. packages
+// are the Debian packages of which one is missing if PATH is empty; none: the programs are not looked up on PATH.
 func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 	used := OpenDir(t)
 	Must(t, os.Mkdir(filepath.Join(used, "n0"), 0o700))
 	refusals = append(refusals,
-		Refusal{Options: cluster.Options{Nodes: -1}, Says: "nodes asked for"},
+		Refusal{Options: cluster.Options{Nodes: -1}, Says: "nodes requested"},
 		Refusal{Query: "bin=" + OpenDir(t), Says: "the cluster's parameter bin: "},
-		Refusal{Options: cluster.Options{Nodes: 1, Dir: used, Loopback: true}, Says: "take another folder"})
+		Refusal{Options: cluster.Options{Nodes: 1, Dir: used, Loopback: true}, Says: "name another folder"})
 	for _, r := range refusals {
 		params, err := url.ParseQuery(r.Query)
 		Must(t, err)
@@ -55,7 +54,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 		if errors.As(err, &missing) {
 			continue
 		}
-		// The layer is an option of its own here, and a parameter on the command line.
+		// The layer is an option here, and a parameter on the command line.
 		var param *cluster.ParamError
 		if !strings.Contains(err.Error(), r.Says) || errors.As(err, &param) && !params.Has(param.Param) && param.Param != "layer" {
 			t.Errorf("%s %+v gives %v, want %q", r.Query, r.Options, err, r.Says)
@@ -78,8 +77,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 	}
 }
 
-// Params holds what a kind says of parameters: each query is read, or its problem
-// stands in a cluster.ParamError.
+// Params checks the parameters of a kind: each query is accepted, or its problem is in a cluster.ParamError.
 func Params[P any](t *testing.T, read func(values url.Values) (P, error), problems map[string]string) {
 	for query, problem := range problems {
 		values, err := url.ParseQuery(query)

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// TestConcurrent lets several writers, each with blocks of its own in a file that
-// they share and with a file of its own whose name changes, write and sync at
-// once, and holds that each finds what it had synced.
+// TestConcurrent lets several writers write and sync at the same time. Each has its own blocks in a shared file, and
+// a file whose name changes. Each must find what it had synced.
 func TestConcurrent(t *testing.T) {
 	const writers, blocks = 6, 8
 	n := newNode(t, fast(t))
@@ -25,7 +24,7 @@ func TestConcurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
-	safe := make([][blocks]uint64, writers) // the version of each block that was synced
+	safe := make([][blocks]uint64, writers) // the synced version of each block
 	began := time.Now()
 	for w := range writers {
 		rng := rand.New(rand.NewPCG(uint64(w), 1))
@@ -33,7 +32,7 @@ func TestConcurrent(t *testing.T) {
 			var written [blocks]uint64
 			for version := uint64(1); time.Since(began) < 500*time.Millisecond; version++ {
 				b := rng.IntN(blocks)
-				page := make([]byte, 3000) // so that pages are shared too
+				page := make([]byte, 3000) // not a multiple of the page size, so that pages are shared too
 				binary.LittleEndian.PutUint64(page, version)
 				_, err := shared.WriteAt(page, int64((b*writers+w)*len(page)))
 				written[b] = version
@@ -82,8 +81,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// replaceFile replaces a file by another one, as programs do that must not lose
-// it, but without a sync of the folder.
+// replaceFile replaces a file by another, as programs do that must not lose it, but without a sync of the folder.
 func replaceFile(path string, version uint64) error {
 	f, err := os.Create(path + ".new")
 	if err != nil {

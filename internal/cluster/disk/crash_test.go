@@ -19,8 +19,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// ownerCommand makes this test program one that has a node on a file system of
-// ours and does not end.
+// ownerCommand makes this test program own a node on the file system and not end.
 const ownerCommand = "test-owner"
 
 func owner() int {
@@ -57,9 +56,8 @@ func own() error {
 	select {}
 }
 
-// TestCrash holds that nothing is left when the program that has the file system
-// is killed: it unmounts itself, and if its process is killed too, the next start
-// clears it away.
+// TestCrash checks that nothing is left after the owner of the file system is killed. The file system unmounts
+// itself. If its process is killed too, the next start clears it.
 func TestCrash(t *testing.T) {
 	needFUSE(t)
 	for _, both := range []bool{false, true} {
@@ -94,7 +92,7 @@ func TestCrash(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			cmd.Wait() // says that it was killed
+			cmd.Wait() // the error of a killed process
 			for limit := time.Now().Add(time.Minute); syscall.Kill(layer, 0) == nil; time.Sleep(time.Millisecond) {
 				if time.Now().After(limit) {
 					t.Fatal("the process that serves the file system goes on")
@@ -114,7 +112,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// childOf finds the child of a process that serves a file system.
+// childOf finds the child process that serves a file system.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

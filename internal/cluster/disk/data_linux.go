@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// data returns the store's file, opened for reading and writing; the caller holds mu.
+// data returns the store's file, open for reading and writing; the caller holds mu.
 func (in *inode) data() (fd int, err error) {
 	if in.io == 0 {
 		in.io, err = unix.Open(in.path(), unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -22,9 +22,8 @@ func (in *inode) size() (int64, error) {
 	return st.Size, err
 }
 
-// protect keeps what is safe of a file before a range of it is changed: it makes
-// an image, if there is none, and takes those pages of the range into it that are
-// part of the safe content and have not changed yet. The caller holds in.mu.
+// protect saves the safe content of a file before a range of it changes. It makes an image if there is none, and
+// copies the unchanged safe pages of the range into it. The caller holds in.mu.
 func (v *volume) protect(in *inode, off, length int64) error {
 	if in.image == nil {
 		size, err := in.size()
@@ -60,7 +59,7 @@ func (v *volume) protect(in *inode, off, length int64) error {
 	return nil
 }
 
-// secure makes the present content the safe one; the caller holds in.mu.
+// secure makes the present content safe; the caller holds in.mu.
 func (v *volume) secure(in *inode) {
 	if in.image == nil {
 		return
@@ -71,7 +70,7 @@ func (v *volume) secure(in *inode) {
 	v.release(in, 1)
 }
 
-// restore takes the content back to what is safe; the caller holds in.mu.
+// restore restores the safe content; the caller holds in.mu.
 func (v *volume) restore(in *inode) (err error) {
 	if in.image == nil {
 		return nil
@@ -99,7 +98,7 @@ func (v *volume) restore(in *inode) (err error) {
 	return nil
 }
 
-// Open opens a file. The kernel has seen to permissions, and truncates by itself.
+// Open opens a file. The kernel checks permissions and truncates by itself.
 func (v *volume) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(in *inode) error { return v.opened(in, input.Flags, out) })
 }
@@ -113,7 +112,7 @@ func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 	}
 	out.Fh = v.open(&handle{
 		inode: in, writes: flags&unix.O_ACCMODE != unix.O_RDONLY,
-		synced: flags&unix.O_DSYNC != 0, // a part of O_SYNC
+		synced: flags&unix.O_DSYNC != 0, // O_DSYNC is a part of O_SYNC
 	})
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
 	return nil
@@ -136,13 +135,12 @@ func (v *volume) Read(cancel <-chan struct{}, input *fuse.ReadIn, buffer []byte)
 	return result, status
 }
 
-// Write writes to a file. The kernel gives the place also where the file was
-// opened with O_APPEND.
+// Write writes to a file. The kernel gives the offset even for O_APPEND.
 func (v *volume) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (written uint32, status fuse.Status) {
 	caller := &input.InHeader
 	if input.WriteFlags&fuse.WRITE_CACHE != 0 {
-		// What was written by a memory map nobody waits for, but for the end of a
-		// process, which on other file systems does not wait.
+		// Nobody waits for writes through a memory map, except the end of a process. On other file systems it does
+		// not wait either.
 		caller = nil
 	}
 	status = v.onHandle(cancel, caller, input.Fh, func(h *handle) error {
@@ -172,7 +170,7 @@ func (v *volume) write(h *handle, off int64, data []byte) (int, error) {
 	return unix.Pwrite(h.io, data, off)
 }
 
-// room fails where a file is to grow to a size and the disk is full.
+// room fails if a file would grow on a full disk.
 func (v *volume) room(in *inode, size int64) error {
 	if !v.full.Load() {
 		return nil
@@ -183,8 +181,8 @@ func (v *volume) room(in *inode, size int64) error {
 	return unix.ENOSPC
 }
 
-// sync makes a file or folder safe by flush, and with it the journal up to its last
-// change that had returned before.
+// sync makes a file or folder safe through flush. The journal becomes safe up to the last change of the file or
+// folder that had returned before.
 func (v *volume) sync(in *inode, dataOnly bool, flush func() error) error {
 	v.names.Lock()
 	upTo := in.changed
@@ -200,9 +198,8 @@ func (v *volume) sync(in *inode, dataOnly bool, flush func() error) error {
 	return v.settle(upTo)
 }
 
-// syncFile syncs the store's file, unless it was not written since the last time:
-// for a write with O_DSYNC, kernels call fsync too. Meanwhile nobody writes, so
-// that it is known what the sync was for.
+// syncFile syncs the store's file, unless it was not written since the last sync: after a write with O_DSYNC, kernels
+// also call fsync. Nobody writes meanwhile, so the extent of the sync is known.
 func (v *volume) syncFile(in *inode, dataOnly bool) error {
 	return v.sync(in, dataOnly, func() error {
 		in.mu.Lock()
@@ -226,7 +223,7 @@ func (v *volume) syncFile(in *inode, dataOnly bool) error {
 	})
 }
 
-// onlyData is set in fsync's flags for fdatasync; FUSE_FSYNC_FDATASYNC.
+// onlyData is the flag of fsync for fdatasync; FUSE_FSYNC_FDATASYNC.
 const onlyData = 1
 
 func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
@@ -237,7 +234,7 @@ func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status 
 	})
 }
 
-// Fallocate gives room to a file, or takes it away from its middle.
+// Fallocate allocates space for a file, or frees space in its middle.
 func (v *volume) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
 	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		var changed int64
@@ -301,7 +298,7 @@ func (v *volume) truncate(in *inode, size int64) error {
 	v.record(change{touched: []*inode{in}, settle: func() error {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		if in.image != nil && in.epoch == epoch { // else a later sync has made it safe
+		if in.image != nil && in.epoch == epoch { // otherwise a later sync has made it safe
 			in.image.cut(size)
 		}
 		return nil
@@ -310,7 +307,7 @@ func (v *volume) truncate(in *inode, size int64) error {
 	return nil
 }
 
-// writable names a file that somebody has open for writing, if there is one.
+// writable returns an error that names a file that is open for writing, if there is one.
 func (v *volume) writable() error {
 	v.tab.RLock()
 	defer v.tab.RUnlock()

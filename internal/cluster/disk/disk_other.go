@@ -4,7 +4,7 @@ package disk
 
 import "errors"
 
-// Serve is for Linux alone.
+// Serve fails: it needs Linux.
 func Serve() error {
-	return errors.New("put a file system under the data of a node: that needs FUSE on Linux")
+	return errors.New("a fault file system needs FUSE on Linux")
 }

@@ -18,8 +18,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// TestMain lets this test program serve file systems, and be the server of a
-// node, when it is started again.
+// TestMain lets this test program serve file systems and be the server of a node.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// needFUSE skips a test where no file system can be mounted.
+// needFUSE skips a test if no file system can be mounted.
 func needFUSE(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -49,7 +48,7 @@ func needFUSE(t testing.TB) {
 	}
 }
 
-// fast is a folder where fsync costs nothing.
+// fast returns a folder in which fsync costs nothing.
 func fast(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "stroppy-test-")
@@ -67,8 +66,7 @@ func fast(t testing.TB) string {
 	return dir
 }
 
-// newNode is a node on a file system of ours in parent, whose server does nothing
-// but sleep unless it is given another command.
+// newNode returns a node with the file system in parent. Its server only sleeps unless another command is given.
 func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 	t.Helper()
 	needFUSE(t)
@@ -104,8 +102,7 @@ func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 	return n
 }
 
-// silent holds that the process that serves a node's file system had nothing to
-// say, the race detector included.
+// silent checks that the process that serves a node's file system has logged nothing, such as a data race.
 func silent(t testing.TB, n cluster.LocalNode) {
 	t.Helper()
 	log := filepath.Join(filepath.Dir(n.Dir()), "."+filepath.Base(n.Dir())+".disk", "log")
@@ -128,7 +125,7 @@ func mountsIn(t testing.TB, folder string) (found []string) {
 	return found
 }
 
-// powerCut kills the node, loses what was not synced, and starts it again.
+// powerCut kills the node, loses its unsynced writes, and starts it again.
 func powerCut(t testing.TB, n *cluster.Server) {
 	t.Helper()
 	if err := errors.Join(n.Kill(t.Context()), n.LoseUnsynced(), n.Restart(t.Context())); err != nil {
@@ -136,9 +133,8 @@ func powerCut(t testing.TB, n *cluster.Server) {
 	}
 }
 
-// TestNotMounted holds what is left behind: the data as they were, and nothing
-// else.
-func TestNotMounted(t *testing.T) {
+// TestUnmountLeavesData checks that only the data stay behind, unchanged.
+func TestUnmountLeavesData(t *testing.T) {
 	needFUSE(t)
 	parent := fast(t)
 	if err := os.MkdirAll(filepath.Join(parent, "n0", "below"), 0o750); err != nil {
@@ -166,8 +162,7 @@ func TestNotMounted(t *testing.T) {
 	}
 }
 
-// TestProcessEnds holds that a file system whose process has ended is an error of
-// the node, and leaves nothing behind.
+// TestProcessEnds checks that the end of the serving process is an error of the node, and leaves nothing behind.
 func TestProcessEnds(t *testing.T) {
 	n := newNode(t, fast(t))
 	layer := layerOf(t, n)
@@ -182,7 +177,7 @@ func TestProcessEnds(t *testing.T) {
 	for what, err := range map[string]error{
 		"DiskFaults": n.DiskFaults(), "Sync": n.Sync(), "LoseUnsynced": errors.Join(n.Kill(t.Context()), n.LoseUnsynced()), "Restart": n.Restart(t.Context()),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "is gone, for the process that serves it has ended") {
+		if err == nil || !strings.Contains(err.Error(), "is gone because its process has ended") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -214,8 +209,7 @@ func layerOf(t testing.TB, n *cluster.Server) int {
 	return 0
 }
 
-// TestRefused holds that nothing is lost under a server that runs or a file that
-// is open for writing.
+// TestRefused checks that Lose fails for a server that runs and for a file that is open for writing.
 func TestRefused(t *testing.T) {
 	t.Parallel() // it waits
 	n := newNode(t, fast(t))

@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writerCommand makes this test program the writer of a file.
+// writerCommand makes this test program write a file.
 const writerCommand = "test-writer"
 
-// ways are how a program can write a file of two pages to path. Those that sync
-// are expected to be safe.
+// ways are the ways in which a program can write a file of two pages to path. Those that sync must be safe.
 var ways = []struct {
 	name  string
 	safe  bool
@@ -75,8 +74,8 @@ var ways = []struct {
 	}},
 }
 
-// writeThen opens a file as os.Create does, but with what it holds, writes the
-// data at once, in memory as O_DIRECT needs it, does then, and does not close it.
+// writeThen opens a file like os.Create, but keeps its content. It writes the data at once from aligned memory, as
+// O_DIRECT needs it, and calls then. It does not close the file.
 func writeThen(path string, flags int, data []byte, then func(*os.File) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|flags, 0o600)
 	if err != nil {
@@ -98,7 +97,7 @@ func writeThen(path string, flags int, data []byte, then func(*os.File) error) e
 	return nil
 }
 
-// mapped writes by a shared map, which is not undone.
+// mapped writes through a shared map, which it does not unmap.
 func mapped(path string, data []byte, sync int) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -128,7 +127,7 @@ func syncFolder(path string) error {
 
 func newText() []byte { return bytes.Repeat([]byte("new "), pageSize/2) }
 
-// writer writes a file in one of the ways, says so, and waits to be killed.
+// writer writes a file in one of the ways, reports this, and waits to be killed.
 func writer(args []string) int {
 	for _, w := range ways {
 		if w.name != args[0] {
@@ -144,9 +143,8 @@ func writer(args []string) int {
 	return 2
 }
 
-// TestWays holds, for each way to write, that a program which is killed with its
-// files open has its data after the loss exactly if it synced them, and that
-// before the loss they are there in any case.
+// TestWays kills a program with open files, for each way to write. Its data must survive the loss exactly if it
+// synced them. Before the loss they must exist.
 func TestWays(t *testing.T) {
 	parent := fast(t)
 	n := newNode(t, parent)
@@ -179,7 +177,7 @@ func TestWays(t *testing.T) {
 					want = old
 				}
 				if w.name == "fsync before" && old == nil {
-					want = newText() // of which the truncation is lost
+					want = newText() // the truncation is lost
 				}
 				if w.name == "fsync before" && old != nil {
 					want = append(newText(), old[min(len(old), len(newText())):]...)
@@ -190,7 +188,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// runWriter lets another process write, and kills it after something was done.
+// runWriter lets another process write, calls before, and kills the process.
 func runWriter(t *testing.T, way, path string, before func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -211,13 +209,13 @@ func runWriter(t *testing.T, way, path string, before func()) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	cmd.Wait() // says that it was killed
+	cmd.Wait() // the error of a killed process
 	if string(said[:count]) != "written\n" {
 		t.Fatalf("the writer says %q", said[:count])
 	}
 }
 
-// check compares a file; nil is none.
+// check compares a file; nil means that it must not exist.
 func check(t *testing.T, path, when string, want []byte, empty bool) {
 	t.Helper()
 	if empty {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFull holds what works on a full disk, what does not, and that all does after
-// the heal.
+// TestFull checks which operations work on a full disk, and that all work after the heal.
 func TestFull(t *testing.T) {
 	n := newNode(t, fast(t))
 	at := func(name string) string { return filepath.Join(n.Dir(), name) }
@@ -87,8 +86,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestSlow holds that every call takes its time, and that the heal ends that for
-// the calls that are waiting too.
+// TestSlow checks that every call takes at least the set time, and that the heal also ends calls that are waiting.
 func TestSlow(t *testing.T) {
 	const perCall = 30 * time.Millisecond
 	n := newNode(t, fast(t))
@@ -134,15 +132,14 @@ func TestSlow(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(20 * time.Millisecond) // that some wait
+	time.Sleep(20 * time.Millisecond) // until some of them wait
 	if err := heal(); err != nil {
 		t.Fatal(err)
 	}
 	waiting.Wait()
 }
 
-// TestSlowMapped holds that a process with a memory map that was written can be
-// killed however slow the disk is.
+// TestSlowMapped checks that a process that wrote to a memory map can be killed, however slow the disk is.
 func TestSlowMapped(t *testing.T) {
 	n := newNode(t, fast(t))
 	path := filepath.Join(n.Dir(), "file")
@@ -159,8 +156,8 @@ func TestSlowMapped(t *testing.T) {
 	check(t, path, "after the heal", newText(), false)
 }
 
-// TestSlowKilled holds that a process can be killed which waits for a slow disk,
-// and that a signal that does not kill is no end of the wait.
+// TestSlowKilled checks that a process that waits for a slow disk can be killed, and that other signals do not end
+// the wait.
 func TestSlowKilled(t *testing.T) {
 	n := newNode(t, fast(t))
 	path := filepath.Join(n.Dir(), "file")
@@ -179,7 +176,7 @@ func TestSlowKilled(t *testing.T) {
 	if _, err := out.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // that it gets to the file
+	time.Sleep(20 * time.Millisecond) // until it reaches the file
 	if err := cmd.Process.Signal(unix.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}

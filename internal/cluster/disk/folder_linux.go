@@ -17,8 +17,7 @@ func (v *volume) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.O
 	})
 }
 
-// ReadDir lists a folder from a place in it. The kernel asks for one part after
-// the other.
+// ReadDir lists a folder from an offset. The kernel asks for one part after the other.
 func (v *volume) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		h.mu.Lock()

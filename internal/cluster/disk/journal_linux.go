@@ -18,9 +18,9 @@ import (
 type change struct {
 	number  uint64
 	touched []*inode     // each has a reference for it
-	names   []place      // what the kernel must look up again after an undoing
-	undo    func() error // when all later ones have been undone; nil: nothing is to be done
-	settle  func() error // when it is safe, as all earlier ones are; nil: nothing is to be done
+	names   []place      // names that the kernel must look up again after undo
+	undo    func() error // called after all later changes are undone; nil: nothing to do
+	settle  func() error // called when it and all earlier changes are safe; nil: nothing to do
 }
 
 type place struct {
@@ -39,7 +39,7 @@ func (v *volume) record(c change) {
 	v.journal = append(v.journal, c)
 }
 
-// changing lets one change of names go on, until done.
+// changing begins a change of names, of which only one is made at a time, and ends with done.
 func (v *volume) changing() (done func()) {
 	v.gate.RLock()
 	v.names.Lock()
@@ -68,8 +68,8 @@ func (v *volume) settle(upTo uint64) (err error) {
 	return err
 }
 
-// bury takes a name away and keeps its file in the grave; unbury gives it back,
-// and rot makes the loss final. The caller holds names.
+// bury removes a name and keeps its file in the grave. unbury restores the name, and rot makes the loss final. The
+// caller holds names.
 func (v *volume) bury(p place, in *inode) (unbury, rot func() error, err error) {
 	plot := strconv.FormatUint(v.last+1, 10)
 	if err := unix.Renameat(p.parent.fd, p.name, v.grave, plot); err != nil {
@@ -93,12 +93,10 @@ func (v *volume) bury(p place, in *inode) (unbury, rot func() error, err error) 
 	return unbury, rot, nil
 }
 
-// openLimit bounds the wait for the kernel's word that the files of a process
-// that has just ended are closed.
+// openLimit bounds the wait until the kernel has closed the files of a process that has just ended.
 const openLimit = 5 * time.Second
 
-// lose takes the volume to what is safe. It fails while a process has a file open
-// for writing.
+// lose restores the safe state of the volume. It fails while a process has a file open for writing.
 func (v *volume) lose() error {
 	for limit := time.Now().Add(openLimit); ; time.Sleep(time.Millisecond) {
 		v.gate.Lock()
@@ -114,7 +112,7 @@ func (v *volume) lose() error {
 	stale, err := v.rollBack()
 	known := v.known()
 	v.gate.Unlock()
-	// The kernel may need an answer from here before it forgets, so nothing is held.
+	// No lock is held, because the kernel may need an answer from here before it forgets.
 	for _, p := range stale {
 		v.forgotten(v.kernel.EntryNotify(p.parent.id, p.name))
 	}
@@ -124,7 +122,7 @@ func (v *volume) lose() error {
 	return err
 }
 
-// rollBack takes contents and names back; the caller holds gate.
+// rollBack restores contents and names; the caller holds gate.
 func (v *volume) rollBack() (stale []place, err error) {
 	v.names.Lock()
 	defer v.names.Unlock()
@@ -133,7 +131,7 @@ func (v *volume) rollBack() (stale []place, err error) {
 		errOne := v.restore(in)
 		in.mu.Unlock()
 		if errOne != nil {
-			err = errors.Join(err, fmt.Errorf("take %s back to what was synced: %w", v.describe(in), errOne))
+			err = errors.Join(err, fmt.Errorf("restore the synced content of %s: %w", v.describe(in), errOne))
 		}
 	}
 	for _, c := range slices.Backward(v.journal) {
@@ -151,7 +149,7 @@ func (v *volume) rollBack() (stale []place, err error) {
 	return stale, err
 }
 
-// syncAll makes all that is there safe, as it is at one moment.
+// syncAll makes the whole state safe at one moment.
 func (v *volume) syncAll() error {
 	v.gate.Lock()
 	defer v.gate.Unlock()
@@ -165,7 +163,7 @@ func (v *volume) syncAll() error {
 	return v.settle(v.last)
 }
 
-// known are all files that the kernel or the volume has a use for.
+// known returns all files that the kernel or the volume refers to.
 func (v *volume) known() []*inode {
 	v.tab.RLock()
 	defer v.tab.RUnlock()
@@ -176,15 +174,14 @@ func (v *volume) known() []*inode {
 	return list
 }
 
-// forgotten checks what the kernel answered when it was to forget something; it need
-// not have known it.
+// forgotten checks the kernel's answer to a request to forget something. It need not have known it.
 func (v *volume) forgotten(status fuse.Status) {
 	if !status.Ok() && status != fuse.ENOENT {
-		log.Printf("the kernel was to forget what it knows of a file: %v", status)
+		log.Printf("the kernel did not drop its cache of a file: %v", status)
 	}
 }
 
-// describe is the name of a file below the mount.
+// describe returns the name of a file below the mount.
 func (v *volume) describe(in *inode) string {
 	path, err := os.Readlink(in.path())
 	if err != nil {

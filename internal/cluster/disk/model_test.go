@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is a second account of what the file system promises, in another form: it
-// holds two trees, that of now and that which is safe, and plays safe changes
-// forward on the second instead of taking unsafe ones back on the first.
+// world is an independent model of the file system. It holds two trees, the present one and the safe one. It replays
+// safe changes on the safe tree, and does not undo unsafe ones on the present tree.
 type world struct {
 	root *thing
 	log  []*step // not safe yet
@@ -26,15 +25,15 @@ type world struct {
 type thing struct {
 	kind      byte // f, d or l
 	now, safe map[string]*thing
-	content   []byte // or where a link leads
+	content   []byte // of a link, its target
 	saved     []byte
-	changed   *step // the last change that concerns it
-	formed    *step // its creation, or the last truncation that cut off what was saved
+	changed   *step // its last change
+	formed    *step // its creation, or the last truncation that cut off safe data
 }
 
 // step is a change of names, or a truncation.
 type step struct {
-	play func() // on what is safe
+	play func() // applies it to the safe tree
 	done bool
 }
 
@@ -51,7 +50,7 @@ func (w *world) add(play func(), concerned ...*thing) *step {
 	return s
 }
 
-// settle plays the log up to a step that is not done yet.
+// settle replays the log up to a step that was not replayed yet.
 func (w *world) settle(upTo *step) {
 	if upTo == nil || upTo.done {
 		return
@@ -135,7 +134,7 @@ func (w *world) sync(t *thing, onlyData bool) {
 	}
 }
 
-// all are the things that can be reached, by the map that of says.
+// all returns the things that can be reached through the maps which the function of returns.
 func (w *world) all(of func(*thing) map[string]*thing) map[string]*thing {
 	found := map[string]*thing{"": w.root}
 	var walk func(string, *thing)
@@ -154,7 +153,7 @@ func (w *world) all(of func(*thing) map[string]*thing) map[string]*thing {
 func now(t *thing) map[string]*thing  { return t.now }
 func safe(t *thing) map[string]*thing { return t.safe }
 
-// lose makes the safe tree that of now; sync makes that of now the safe one.
+// lose replaces the present tree by the safe one; syncAll does the opposite.
 func (w *world) lose() {
 	for _, t := range w.all(safe) {
 		t.now = map[string]*thing{}
@@ -180,7 +179,7 @@ func (w *world) syncAll() {
 	if len(w.log) > 0 {
 		w.settle(w.log[len(w.log)-1])
 	}
-	// A truncation that was played is that of an older content.
+	// A truncation that was replayed applied to an older content.
 	for _, t := range w.all(now) {
 		if t.kind == 'f' {
 			t.saved = bytes.Clone(t.content)
@@ -188,7 +187,7 @@ func (w *world) syncAll() {
 	}
 }
 
-// compare walks a folder and says where it differs from the world.
+// compare walks a folder and returns where it differs from the world.
 func (w *world) compare(t *testing.T, folder string) {
 	t.Helper()
 	want := w.all(now)
@@ -264,7 +263,7 @@ func (x *thing) compare(t *testing.T, path, relative string, links uint64) error
 	return nil
 }
 
-// sorted are the paths of some things in a fixed order.
+// sorted returns the paths of some things in a fixed order.
 func (w *world) sorted(keep func(*thing) bool) []string {
 	var paths []string
 	for path, t := range w.all(now) {

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lookup answers what is behind a name. What is not there the kernel asks for
-// again each time.
+// Lookup returns the file of a name. The kernel asks again each time for a name that does not exist.
 func (v *volume) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	return v.onNode(cancel, header, func(parent *inode) error {
 		v.names.Lock()
@@ -47,7 +46,7 @@ func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 			return err
 		}
 	}
-	owner := [2]int{-1, -1} // which chown(2) leaves as they are
+	owner := [2]int{-1, -1} // chown(2) keeps the owner
 	if uid, ok := input.GetUID(); ok {
 		owner[0] = int(uid)
 	}
@@ -59,7 +58,7 @@ func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 			return err
 		}
 	}
-	if mode, ok := input.GetMode(); ok { // after the owner, a change of which takes bits away
+	if mode, ok := input.GetMode(); ok { // after chown, which clears bits
 		if err := unix.Chmod(in.path(), mode&0o7777); err != nil {
 			return err
 		}
@@ -74,8 +73,8 @@ func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 	return unix.UtimesNanoAt(in.fd, "", times, unix.AT_EMPTY_PATH)
 }
 
-// make makes a name by create, and its file the caller's, and records it. The
-// inode that it returns has a reference for the kernel.
+// make makes a name through create, gives its file to the caller, and records the change. The inode that it returns
+// has a reference for the kernel.
 func (v *volume) make(parent *inode, caller *fuse.InHeader, name string, create func(parent int) error) (*inode, error) {
 	if v.full.Load() {
 		return nil, unix.ENOSPC
@@ -97,7 +96,7 @@ func (v *volume) make(parent *inode, caller *fuse.InHeader, name string, create 
 	return in, nil
 }
 
-// born gives what was made to the caller.
+// born gives a new file to the caller.
 func (v *volume) born(in, parent *inode, caller *fuse.InHeader) error {
 	if v.chown {
 		var above unix.Stat_t
@@ -118,7 +117,7 @@ func (v *volume) born(in, parent *inode, caller *fuse.InHeader) error {
 	return nil
 }
 
-// unlink removes a name of a file or of an empty folder.
+// unlink removes the name of a file or of an empty folder.
 func unlink(folder int, name string) error {
 	err := unix.Unlinkat(folder, name, 0)
 	if errors.Is(err, unix.EISDIR) {
@@ -231,7 +230,7 @@ func (in *inode) mayGo() error {
 	return err
 }
 
-// Rename moves a name, over another one perhaps, or exchanges two.
+// Rename moves a name, possibly over another one, or exchanges two.
 func (v *volume) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldName, newName string) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(from *inode) error {
 		to, known := v.node(input.Newdir)

@@ -18,9 +18,8 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestNemesis holds that every fault of disks and clocks is injected into a real
-// server, seen, healed, and seen to be healed. Each begins once the server is whole
-// after the one before it, however long that takes.
+// TestNemesis injects every fault of disks and clocks into a real server, and checks that the fault and its heal are
+// seen. Each fault begins when the server is healthy after the one before it.
 func TestNemesis(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Clock: true, Params: url.Values{"fsync": {"off"}}})
 	if err := n.Sync(); err != nil {
@@ -46,8 +45,7 @@ func TestNemesis(t *testing.T) {
 	}
 }
 
-// injectOnce runs a script of one fault until that was healed, and waits for the
-// server.
+// injectOnce runs a script of one fault until it is healed, and waits for the server.
 func injectOnce(t *testing.T, hurt *nemesis.Nemesis) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,9 +70,8 @@ func injectOnce(t *testing.T, hurt *nemesis.Nemesis) {
 	}
 }
 
-// TestReplace holds that nodes of clusters of several are replaced, and added and
-// removed if the cluster can, on file systems of ours, and that a replaced node's disk is without
-// faults and has lost nothing that it joined with.
+// TestReplace replaces nodes of clusters on the file system, and adds and removes nodes if the cluster can. The disk
+// of a replaced node must have no faults and must keep the node's initial data.
 func TestReplace(t *testing.T) {
 	for name, start := range map[string]func(context.Context, cluster.Options) (cluster.Local, error){
 		"postgres": func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
@@ -96,7 +93,7 @@ func TestReplace(t *testing.T) {
 					n = other.(weak)
 				}
 			}
-			if _, err := n.Fill(ctx); err != nil { // if that stayed, the node could not join
+			if _, err := n.Fill(ctx); err != nil { // if the fault stayed, the node could not join
 				t.Fatal(err)
 			}
 			if err := errors.Join(n.Replace(ctx), c.WaitHealthy(ctx)); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPages holds that pages are kept as they were put, but for those that are cut off,
-// and that their file has no name.
+// TestPages checks that pages are kept as they were put, except those that are cut off, and that their file has no
+// name.
 func TestPages(t *testing.T) {
 	folder := t.TempDir()
 	page := func(n int64) []byte { return bytes.Repeat([]byte{byte(n)}, pageSize) }

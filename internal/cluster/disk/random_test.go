@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// player does the same to a folder and to a world.
+// player makes the same changes to a folder and to a world.
 type player struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -25,15 +25,14 @@ type player struct {
 	did    []string
 }
 
-// opened is a file that stays open for a while, whatever becomes of its name.
+// opened is a file that stays open for some time, whatever happens to its name.
 type opened struct {
 	*os.File
 	thing *thing
 	sync  bool // O_DSYNC
 }
 
-// moves are what a player can do; each returns what it was, or nothing if it
-// cannot be done now.
+// moves returns the moves of a player. A move returns its description, or "" if it is not possible now.
 func (p *player) moves() []func() (string, error) {
 	return []func() (string, error){
 		p.create, p.create, p.mkdir, p.symlink, p.link, p.unlink, p.rmdir, p.rename, p.rename, p.exchange,
@@ -54,7 +53,7 @@ func (p *player) move() {
 	}
 }
 
-// pick chooses a path of a kind, ok if there is one.
+// pick chooses a path of a kind; ok is false if there is none.
 func (p *player) pick(kinds string) (path string, t *thing, ok bool) {
 	paths := p.world.sorted(func(t *thing) bool { return strings.IndexByte(kinds, t.kind) >= 0 })
 	if len(paths) == 0 {
@@ -64,7 +63,7 @@ func (p *player) pick(kinds string) (path string, t *thing, ok bool) {
 	return path, p.world.at(path), true
 }
 
-// fresh is a new name, or one of few that may be there, in a folder.
+// fresh returns a new name in a folder, or one of a few that may exist.
 func (p *player) fresh() (parent string, d *thing, name string) {
 	parent, d, _ = p.pick("d")
 	p.made++
@@ -217,7 +216,7 @@ func (p *player) closeFile() (string, error) {
 	return "close " + f.Name(), f.Close()
 }
 
-// size is where something is done in a file: near the borders of pages mostly.
+// size returns an offset or a length in a file, mostly near page boundaries.
 func (p *player) size() int {
 	at := p.rng.IntN(6) * pageSize
 	if p.rng.IntN(2) == 0 {
@@ -232,7 +231,7 @@ func (p *player) write() (string, error) {
 		return "", nil
 	}
 	at, data := p.size(), make([]byte, 1+p.rng.IntN(2*pageSize))
-	if p.rng.IntN(4) > 0 { // else zeros
+	if p.rng.IntN(4) > 0 { // otherwise zeros
 		for i := range data {
 			data[i] = byte(p.rng.Uint32())
 		}
@@ -298,8 +297,7 @@ func (p *player) fsyncFolder() (string, error) {
 	return "fsync folder " + path, syncFolder(p.real(path))
 }
 
-// TestRandom plays random moves on the file system and on the model, and compares
-// them before and after each loss.
+// TestRandom makes random moves on the file system and on the model, and compares them before and after each loss.
 func TestRandom(t *testing.T) {
 	const games, losses, most = 12, 8, 120
 	parent := fast(t)

@@ -32,7 +32,7 @@ type weak interface {
 	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
 }
 
-// startKind starts a cluster, of one node unless it is given more, on a file system of ours.
+// startKind starts a cluster on the file system, of one node unless o asks for more.
 func startKind[C cluster.Local](t testing.TB, engine string, start func(context.Context, cluster.Options) (C, error), o cluster.Options) (C, weak) {
 	t.Helper()
 	needFUSE(t)
@@ -73,7 +73,7 @@ func connect(t testing.TB, c cluster.Local) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ConnectTimeout = time.Minute // the address says a second, which a busy machine may take
+	config.ConnectTimeout = time.Minute // the URL allows a second, which a busy machine may exceed
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +89,7 @@ func do(t testing.TB, c *pgx.Conn, sql string) {
 	}
 }
 
-// acknowledged lets several clients insert rows until the server is gone, and
-// returns those whose insertion it has acknowledged.
+// acknowledged lets several clients insert rows until the server is gone, and returns the acknowledged ids.
 func acknowledged(t *testing.T, c cluster.Local, round int, kill func()) (ids []int) {
 	t.Helper()
 	const clients = 4
@@ -119,7 +118,7 @@ func acknowledged(t *testing.T, c cluster.Local, round int, kill func()) (ids []
 	return ids
 }
 
-// missing are those of the ids that the table does not have.
+// missing returns the ids that the table does not have.
 func missing(t *testing.T, c cluster.Local, ids []int) (lost []int) {
 	t.Helper()
 	rows, err := connect(t, c).Query(t.Context(), "SELECT id FROM rows")
@@ -142,8 +141,7 @@ func missing(t *testing.T, c cluster.Local, ids []int) (lost []int) {
 	return lost
 }
 
-// TestPostgres holds that PostgreSQL has every row that it acknowledged after it
-// lost what it did not sync, again and again, and that with fsync=off it has not.
+// TestPostgres checks that PostgreSQL keeps every acknowledged row after repeated losses of unsynced writes.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.checkpoint_timeout": {"30s"}}})
@@ -152,7 +150,7 @@ func TestPostgres(t *testing.T) {
 	for round := range 4 {
 		ids := acknowledged(t, c, round, func() {
 			if round%2 == 1 {
-				go connect(t, c).Exec(t.Context(), "CHECKPOINT") // which the loss comes into
+				go connect(t, c).Exec(t.Context(), "CHECKPOINT") // the loss happens during it
 				time.Sleep(5 * time.Millisecond)
 			}
 			if err := n.Kill(t.Context()); err != nil {
@@ -170,7 +168,7 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// TestPostgresUnsafe holds that with fsync=off acknowledged rows are lost.
+// TestPostgresUnsafe checks that acknowledged rows are lost with fsync=off.
 func TestPostgresUnsafe(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"fsync": {"off"}}})
 	do(t, connect(t, c), "CREATE TABLE rows (id int PRIMARY KEY, text text)")
@@ -197,8 +195,8 @@ func TestPostgresUnsafe(t *testing.T) {
 	t.Logf("%d of %d acknowledged rows are lost", len(lost), len(ids))
 }
 
-// TestPostgresFull holds that PostgreSQL refuses writes on a full disk, and goes on
-// by itself or after a restart when there is room again.
+// TestPostgresFull checks that PostgreSQL refuses writes on a full disk. It must continue by itself or after a
+// restart when there is space again.
 func TestPostgresFull(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
 	conn := connect(t, c)
@@ -223,7 +221,7 @@ func TestPostgresFull(t *testing.T) {
 	do(t, conn, "INSERT INTO rows SELECT i, repeat('x', 500) FROM generate_series(1, 10000) i")
 }
 
-// TestPostgresSlow holds that a commit waits for a slow disk.
+// TestPostgresSlow checks that a commit waits for a slow disk.
 func TestPostgresSlow(t *testing.T) {
 	const perCall = 50 * time.Millisecond
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
@@ -244,7 +242,7 @@ func TestPostgresSlow(t *testing.T) {
 	do(t, conn, "INSERT INTO rows VALUES (2)")
 }
 
-// TestEtcd holds that etcd has every key that it acknowledged.
+// TestEtcd checks that etcd keeps every acknowledged key.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	c, n := startKind(t, "etcd", etcd.Start, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.snapshot-count": {"500"}}})

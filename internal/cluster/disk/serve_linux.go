@@ -17,27 +17,24 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// mostFiles is Linux's own bound on the open files of a process, fs.nr_open,
-// where nobody has changed it.
+// mostFiles is Linux's default limit of the open files of a process, fs.nr_open.
 const mostFiles = 1 << 20
 
-// service is what a program can ask of the file system that it has started. Its
-// exported methods are those of net/rpc; what they do is said at cluster.Server.
+// service serves the file system by net/rpc, which calls its exported methods. cluster.Server documents them.
 type service struct {
 	mu     sync.Mutex
-	point  string // where it is mounted; empty: nowhere
+	point  string // where it is mounted; empty: not mounted
 	volume *volume
 }
 
-// Serve serves one file system, which is mounted by a call over this process's standard
-// input and output, until the input ends or this process is sent a signal to end. Then
-// it removes the mount.
+// Serve serves one file system. A call over standard input and output mounts it. Serve ends when the input ends or a
+// signal ends this process. Then it removes the mount.
 func Serve() error {
-	unix.Umask(0) // callers' masks come with their calls
-	// Every file that the kernel remembers is held open. Where the limit cannot be
-	// raised, calls fail with EMFILE once it is reached.
+	unix.Umask(0) // each call brings the mask of its caller
+	// Every file that the kernel remembers is held open. If the limit cannot be raised, calls fail with EMFILE at the
+	// limit.
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: mostFiles, Max: mostFiles}); err != nil && !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("serve a file system: allow for many open files: %w", err)
+		return fmt.Errorf("serve a file system: raise the limit of open files: %w", err)
 	}
 	log.SetFlags(log.Ltime | log.Lmicroseconds)
 	s := &service{}
@@ -63,14 +60,14 @@ func (s *service) Mount(args cluster.FaultFSMount, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.point != "" {
-		return fmt.Errorf("mount at %s: it is mounted at %s", args.Point, s.point)
+		return fmt.Errorf("mount at %s: already mounted at %s", args.Point, s.point)
 	}
 	v, err := newVolume(args.Store)
 	if err != nil {
 		return fmt.Errorf("open the store of a file system: %w", err)
 	}
 	server, err := fuse.NewServer(v, args.Point, &fuse.MountOptions{
-		AllowOther: os.Geteuid() == 0, // a server may run as another user; others than root may not ask for it
+		AllowOther: os.Geteuid() == 0, // a server may run as another user; only root may allow others
 		Options:    []string{"default_permissions"},
 		FsName:     "stroppy", Name: "stroppy",
 		DirectMount:              true,
@@ -88,7 +85,7 @@ func (s *service) Mount(args cluster.FaultFSMount, _ *struct{}) error {
 	return nil
 }
 
-// Unmount takes the mount away, even while somebody uses it.
+// Unmount removes the mount, even while it is in use.
 func (s *service) Unmount(struct{}, *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +95,7 @@ func (s *service) Unmount(struct{}, *struct{}) error {
 	s.volume.setSlow(0)
 	err := unix.Unmount(s.point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	if errors.Is(err, unix.EPERM) {
-		err = s.volume.kernel.Unmount() // by fusermount, as it was mounted
+		err = s.volume.kernel.Unmount() // through fusermount, which mounted it
 	}
 	if err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: somebody else has unmounted it
 		return fmt.Errorf("unmount %s: %w", s.point, err)
@@ -107,7 +104,7 @@ func (s *service) Unmount(struct{}, *struct{}) error {
 	return nil
 }
 
-// mounted asks something of the volume.
+// mounted calls ask with the volume if it is mounted.
 func (s *service) mounted(ask func(v *volume) error) error {
 	s.mu.Lock()
 	v, mounted := s.volume, s.point != ""

@@ -16,8 +16,7 @@ type slowness struct {
 	over    chan struct{} // closed when it ends
 }
 
-// setSlow lets every call take so much longer, from now on; zero ends that, also
-// for the calls that are waiting.
+// setSlow makes every call take longer by perCall. Zero ends this, also for calls that are waiting.
 func (v *volume) setSlow(perCall time.Duration) {
 	var s *slowness
 	if perCall > 0 {
@@ -28,13 +27,11 @@ func (v *volume) setSlow(perCall time.Duration) {
 	}
 }
 
-// killedPoll is how often it is checked whether a caller that was signalled has
-// been killed.
+// killedPoll is the interval of the checks whether a caller that received a signal was killed.
 const killedPoll = 10 * time.Millisecond
 
-// wait is what a call to a slow disk does first. It waits on for a caller that
-// was sent a signal, as a disk does, but not for one that was killed, which cannot
-// end before its call does.
+// wait delays a call to a slow disk. Like a disk, it continues after a signal to the caller. It ends when the caller
+// was killed, because the caller cannot end before its call.
 func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 	s := v.slow.Load()
 	if s == nil {
@@ -62,15 +59,14 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 	}
 }
 
-// pending finds the signals that are pending for a thread and for its process; see
-// proc(5), SigPnd.
+// pending finds the pending signals of a thread and of its process; see proc(5), SigPnd.
 var pending = regexp.MustCompile(`(?m)^(?:Sig|Shd)Pnd:\s*([0-9a-f]+)$`)
 
 // killed reports whether SIGKILL is pending for a thread.
 func killed(thread uint32) bool {
 	text, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
 	if err != nil {
-		return true // it is gone
+		return true // the thread is gone
 	}
 	return slices.ContainsFunc(pending.FindAllSubmatch(text, -1), func(found [][]byte) bool {
 		signals, err := strconv.ParseUint(string(found[1]), 16, 64)

@@ -12,9 +12,8 @@ import (
 	postgres "stroppy/internal/cluster/postgres/server"
 )
 
-// BenchmarkPgbench measures what the file system costs: pgbench's transactions a
-// second with it and without it. The data are in memory, because on a disk fsync is
-// all that shows.
+// BenchmarkPgbench measures pgbench's transactions per second with the file system and without it. The data are in
+// memory, because fsync dominates on a disk.
 func BenchmarkPgbench(b *testing.B) {
 	pgbench, err := postgres.PGBin("pgbench")
 	if err != nil {

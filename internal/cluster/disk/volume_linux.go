@@ -12,78 +12,76 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cached is how long the kernel may keep what it knows of names and attributes.
-// All changes go through it, and it is notified of what a loss changes.
+// cached is how long the kernel may cache names and attributes. All changes go through the kernel, and it is notified
+// of the changes by a loss.
 const cached = time.Hour
 
-// volume is the file system. Its exported methods are the calls of a
-// fuse.RawFileSystem. Where several of its locks are held they were taken
-// in the order of the fields.
+// volume is the file system. Its exported methods are the calls of a fuse.RawFileSystem. Several locks are taken in
+// the order of the fields.
 type volume struct {
-	fuse.RawFileSystem // answers what is not here with ENOSYS
+	fuse.RawFileSystem // answers other calls with ENOSYS
 
-	store  string // the folder with data and grave, and with what was overwritten
-	grave  int    // descriptor of the folder for files that were unlinked, whose unlinking is not safe yet
+	store  string // the folder with data, grave and saved pages
+	grave  int    // descriptor of the folder for unlinked files whose unlinking is not safe yet
 	root   *inode
-	chown  bool // what a caller makes is given to it
+	chown  bool // give new files to the caller
 	kernel *fuse.Server
 
 	full atomic.Bool
 	slow atomic.Pointer[slowness]
 
-	// gate is held for reading by all that changes something, and for writing
-	// where no change may be under way.
+	// gate is held for reading by every change, and for writing when no change may be under way.
 	gate sync.RWMutex
 
 	// names is held while a name is changed.
 	names   sync.Mutex
-	journal []change // not safe yet, in their order
-	last    uint64   // number of the last change there has been
+	journal []change // changes that are not safe yet, in order
+	last    uint64   // number of the last change
 
-	// tab guards what follows and is held for moments only.
+	// tab guards the fields below and is held only for moments.
 	tab     sync.RWMutex
 	nodes   map[uint64]*inode
 	files   map[fileKey]*inode
 	handles map[uint64]*handle
-	given   uint64 // the last number of a node or a handle
+	given   uint64 // last number of a node or a handle
 }
 
-// fileKey distinguishes a file of the store from any other, as long as it is held open.
+// fileKey identifies a file of the store while it is open.
 type fileKey struct{ dev, ino uint64 }
 
 type inode struct {
-	id     uint64 // the kernel's name for it
+	id     uint64 // the kernel's number for it
 	key    fileKey
 	fd     int          // opened with O_PATH
-	refs   int64        // what needs it: the kernel, by its count of look-ups, the journal, handles, an image; guarded by tab
-	buried atomic.Int32 // of its names that are in the grave
+	refs   int64        // by the kernel (its look-ups), the journal, handles and an image; guarded by tab
+	buried atomic.Int32 // number of its names in the grave
 
-	// Numbers of the last changes of names that concern it; guarded by names.
-	changed uint64 // any
+	// Numbers of the last changes of names; guarded by names.
+	changed uint64 // any change
 	formed  uint64 // its creation or truncation
 
 	mu    sync.Mutex
-	io    int    // opened for reading and writing; 0 before that was needed
+	io    int    // open for reading and writing; 0 until it is needed
 	image *image // nil: all is safe
 	epoch int    // counts images
-	dirty bool   // the store's file was written since it was synced
+	dirty bool   // the store's file was written since its last sync
 }
 
 type handle struct {
 	*inode
 	writes bool
 	synced bool // O_SYNC or O_DSYNC
-	folder int  // opened for reading; of a folder alone
+	folder int  // open for reading; only for folders
 }
 
-// newVolume opens a store. Only the folder data in it is shown.
+// newVolume opens a store. Only its subfolder data is shown.
 func newVolume(store string) (v *volume, err error) {
 	v = &volume{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(), store: store, chown: os.Geteuid() == 0,
 		nodes: map[uint64]*inode{}, files: map[fileKey]*inode{}, handles: map[uint64]*handle{}, given: fuse.FUSE_ROOT_ID,
 	}
 	grave := filepath.Join(store, "grave")
-	if err := os.RemoveAll(grave); err != nil { // what an earlier mount had not made safe
+	if err := os.RemoveAll(grave); err != nil { // unsafe changes of an earlier mount
 		return nil, err
 	}
 	if err := os.Mkdir(grave, 0o700); err != nil {
@@ -114,7 +112,7 @@ func (v *volume) String() string { return "stroppy" }
 // Init is called when the kernel has mounted the file system.
 func (v *volume) Init(kernel *fuse.Server) { v.kernel = kernel }
 
-// node returns what the kernel names by a number.
+// node returns the inode of the kernel's number.
 func (v *volume) node(id uint64) (*inode, bool) {
 	v.tab.RLock()
 	defer v.tab.RUnlock()
@@ -122,8 +120,7 @@ func (v *volume) node(id uint64) (*inode, bool) {
 	return in, ok
 }
 
-// take returns the file of a name in the store with one more reference. The
-// caller holds names.
+// take returns the inode of a name in the store with one more reference. The caller holds names.
 func (v *volume) take(parent *inode, name string) (*inode, error) {
 	fd, err := unix.Openat(parent.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -168,14 +165,14 @@ func (v *volume) release(in *inode, count int64) {
 	}
 }
 
-// Forget is called when the kernel has no use for a node any more.
+// Forget is called when the kernel no longer needs a node.
 func (v *volume) Forget(id, count uint64) {
 	if in, ok := v.node(id); ok {
 		v.release(in, int64(count))
 	}
 }
 
-// open makes a handle, which has a reference of its own.
+// open registers a handle, which has its own reference.
 func (v *volume) open(h *handle) uint64 {
 	v.tab.Lock()
 	defer v.tab.Unlock()
@@ -185,7 +182,7 @@ func (v *volume) open(h *handle) uint64 {
 	return v.given
 }
 
-// closed takes a handle away.
+// closed removes a handle.
 func (v *volume) closed(number uint64) (*handle, bool) {
 	v.tab.Lock()
 	defer v.tab.Unlock()
@@ -194,7 +191,7 @@ func (v *volume) closed(number uint64) (*handle, bool) {
 	return h, ok
 }
 
-// onNode does what a call asks of a node, once a slow disk has let it through.
+// onNode calls do with a node after the delay of a slow disk.
 func (v *volume) onNode(cancel <-chan struct{}, header *fuse.InHeader, do func(*inode) error) fuse.Status {
 	v.wait(cancel, header)
 	in, ok := v.node(header.NodeId)
@@ -204,8 +201,8 @@ func (v *volume) onNode(cancel <-chan struct{}, header *fuse.InHeader, do func(*
 	return fuse.ToStatus(do(in))
 }
 
-// onHandle does what a call asks of an open file or folder, once a slow disk has let
-// it through. A call without a header does not wait.
+// onHandle calls do with an open file or folder after the delay of a slow disk. A call without a header is not
+// delayed.
 func (v *volume) onHandle(cancel <-chan struct{}, header *fuse.InHeader, number uint64, do func(*handle) error) fuse.Status {
 	if header != nil {
 		v.wait(cancel, header)
@@ -219,7 +216,7 @@ func (v *volume) onHandle(cancel <-chan struct{}, header *fuse.InHeader, number 
 	return fuse.ToStatus(do(h))
 }
 
-// path leads to the file of an inode whatever its name is now.
+// path leads to the file of an inode, whatever its name is now.
 func (in *inode) path() string { return fmt.Sprintf("/proc/self/fd/%d", in.fd) }
 
 func (in *inode) attributes(out *fuse.Attr) error {
@@ -238,7 +235,7 @@ func (in *inode) attributes(out *fuse.Attr) error {
 	return nil
 }
 
-// entry answers with a node, to which the kernel has one more reference then.
+// entry answers with a node, to which the kernel then has one more reference.
 func (v *volume) entry(in *inode, out *fuse.EntryOut) error {
 	if err := in.attributes(&out.Attr); err != nil {
 		v.release(in, 1)

@@ -28,12 +28,12 @@ func chosen(t *testing.T, a *API, run string) *Cluster {
 	return c
 }
 
-// injectWithin is how long an injection that will not succeed is waited for: longer than a busy
-// machine takes to apply its object.
+// injectWithin is how long an injection that will not succeed is waited for: longer than a busy machine takes to
+// apply its object.
 const injectWithin = 8 * time.Second
 
-// testChaos holds that the real schemas of Chaos Mesh take what is made for each fault, that a
-// fault that Chaos Mesh does not inject is an error, and that nothing is left of it then.
+// testChaos holds that the real schemas of Chaos Mesh take what is made for each fault, that a fault that Chaos Mesh
+// does not inject is an error, and that nothing is left of it then.
 func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-chaos")
 	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
@@ -49,7 +49,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	if why := x.LinkFaults(cluster.Bandwidth); why != nil {
 		t.Errorf("links can have no limit: %s", why)
 	}
-	says(t, x.nodes[0].Steered(), "nobody can ask this kind of server what time it is")
+	says(t, x.nodes[0].Steered(), "this kind of server cannot be asked for its time")
 	says(t, x.nodes[0].DiskFaults(), "nobody can have this kind of server write")
 	x.database = writers{}
 	if why := x.nodes[0].DiskFaults(); why != nil {
@@ -118,8 +118,8 @@ func faultsLeft(t *testing.T, a *API) {
 	}
 }
 
-// testChaosFile holds that the objects of a file are those that are made, under names of this
-// run, and that what is none of Chaos Mesh's is refused.
+// testChaosFile holds that the objects of a file are those that are made, under names of this run, and that what is
+// none of Chaos Mesh's is refused.
 func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	x := chosen(t, a, "stroppy-file")
@@ -174,9 +174,8 @@ func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 	faultsLeft(t, a)
 }
 
-// testStuckChaos holds that an object that Chaos Mesh does not let go is released by its
-// annotation, and that the heal does not count. A stand-in of Chaos Mesh injects, and lets go
-// only what is forced.
+// testStuckChaos holds that an object that Chaos Mesh does not let go is released by its annotation, and that the
+// heal does not count. A stand-in of Chaos Mesh injects, and lets go only what is forced.
 func testStuckChaos(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	x := chosen(t, a, "stroppy-stuck")
@@ -189,8 +188,8 @@ func testStuckChaos(t *testing.T, c *kubetest.ControlPlane) {
 	faultsLeft(t, a)
 }
 
-// standInOf stands in for Chaos Mesh: it says of each object of a kind that it is injected, and
-// holds it by a finalizer, if one is named, until it is forced.
+// standInOf stands in for Chaos Mesh: it says of each object of a kind that it is injected, and holds it by a
+// finalizer, if one is named, until it is forced.
 func standInOf(ctx context.Context, a *API, kind, finalizer string) {
 	for ctx.Err() == nil {
 		all, _ := a.list(ctx, chaosKind(kind), ManagedByLabel+"="+manager)

@@ -19,7 +19,7 @@ type Clock interface {
 	Now(ctx context.Context, node int) (time.Time, error)
 }
 
-var errNoClock = errors.New("nobody can ask this kind of server what time it is, so nobody could see what becomes of its clock")
+var errNoClock = errors.New("this kind of server cannot be asked for its time, so the fault could not be verified")
 
 // Steered says why the clock of the node's server cannot be put forward or back, nil if it can.
 func (n *node) Steered() error {
@@ -41,9 +41,8 @@ func (n *node) Now(ctx context.Context) (time.Time, error) {
 	return c.Now(ctx, n.number)
 }
 
-// JumpClock puts the clock of the node's server forward by a time, or back by a negative one.
-// The pod's processes see it, and those that they fork. A pod that is made meanwhile has a right
-// clock.
+// JumpClock puts the clock of the node's server forward by a time, or back by a negative one. The pod's processes see
+// it, and those that they fork. A pod that is made meanwhile has a right clock.
 func (n *node) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
 	e, err := cluster.JumpClock(ctx, n, by, func(ctx context.Context) (func(context.Context) error, error) {
 		x, err := n.cluster.inject(ctx, timeChaos, clockSpec(n.cluster, n.number, by))

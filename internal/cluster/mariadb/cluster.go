@@ -18,15 +18,12 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Database is the database that StartCluster and StartGalera make, which the
-// cluster's URL names.
+// Database is the database that StartCluster and StartGalera make, which the cluster's URL names.
 const Database = "stroppy"
 
-// Cluster is one running MariaDB server, or several with Galera, all of which
-// take writes. A Restart of a Galera node returns when it is synchronized. Where
-// no node is left in a primary component, the one with the newest data has to be
-// among those that run or are being restarted: after all were killed, restart
-// them at once, not one after another.
+// Cluster is one running MariaDB server, or several with Galera, all of which take writes. A Restart of a Galera node
+// returns when it is synchronized. Where no node is left in a primary component, the one with the newest data has to
+// be among those that run or are being restarted: after all were killed, restart them at once, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
@@ -45,9 +42,8 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// StartCluster starts one MariaDB server as a cluster of one node. An error
-// leaves nothing behind; it is a cluster.MissingError where MariaDB is not
-// installed, and a *cluster.ParamError for a parameter. The parameters are:
+// StartCluster starts one MariaDB server as a cluster of one node. An error leaves nothing behind; it is a
+// cluster.MissingError where MariaDB is not installed, and a *cluster.ParamError for a parameter. The parameters are:
 //
 //	snapshot=on      a transaction that writes a row which another one has
 //	                 changed since its snapshot fails (innodb_snapshot_isolation)
@@ -55,7 +51,7 @@ var (
 //	set.NAME=VALUE   any other of its settings
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
-		return nil, fmt.Errorf("start a MariaDB server: %d nodes asked for, and it is always 1: take galera:%d for more", o.Nodes, max(o.Nodes, 3))
+		return nil, fmt.Errorf("start a MariaDB server: %d nodes requested, but it has one node: use galera:%d for more", o.Nodes, max(o.Nodes, 3))
 	}
 	params, err := parseParams(o.Params, "mariadb")
 	if err != nil {
@@ -64,9 +60,8 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return launchMariaDB(ctx, o, "mariadb", params)
 }
 
-// StartGalera starts MariaDB servers with Galera and returns when every node is
-// synchronized and takes writes. Errors and parameters are those of
-// StartCluster, on all nodes, and one more:
+// StartGalera starts MariaDB servers with Galera and returns when every node is synchronized and takes writes. Errors
+// and parameters are those of StartCluster, on all nodes, and one more:
 //
 //	timeout=2s       how long a silent node is waited for until the others
 //	                 suspect it; Galera's own is 5s, in which nobody commits
@@ -118,9 +113,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// initialize makes the data of the first node, with the database and a superuser
-// who can come from the cluster's own network, in which there is nobody else.
-// The others get theirs when they join.
+// initialize makes the data of the first node, with the database and a superuser who can come from the cluster's own
+// network, in which there is nobody else. The others get theirs when they join.
 func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	statements := firstStatements(c.Network())
 	if c.programs.install == "" { // of MySQL, which makes its data itself
@@ -164,8 +158,8 @@ func run(cmd *exec.Cmd) error {
 	return nil
 }
 
-// firstStatements make the database and the superuser. MariaDB takes one statement a
-// line here, and none about users before it has read their tables.
+// firstStatements make the database and the superuser. MariaDB takes one statement a line here, and none about users
+// before it has read their tables.
 func firstStatements(network *cluster.Network) []string {
 	from := "127.0.0.1"
 	if network.Loopback() == "" {
@@ -179,8 +173,7 @@ func firstStatements(network *cluster.Network) []string {
 	}
 }
 
-// complaint is a line of mariadb-install-db's output that says why it failed; the last
-// lines only say where to ask.
+// complaint is a line of mariadb-install-db's output that says why it failed; the last lines only say where to ask.
 var complaint = regexp.MustCompile(`(?im)^.*(?:error|fail|cannot).*$`)
 
 // URL is the address of all nodes; a client's sessions begin with different ones.

@@ -16,10 +16,9 @@ import (
 // groupKind is the kind of several servers of MySQL.
 const groupKind = "mysql, a group"
 
-// Group is a running group of MySQL servers with Group Replication. A supervisor of its
-// own does what an operator does: it lets members that are outside join the group, and
-// makes a group of the one with the newest data where none is left. For that all members
-// have to answer, because a transaction that was acknowledged may be in the data of any
+// Group is a running group of MySQL servers with Group Replication. A supervisor of its own does what an operator
+// does: it lets members that are outside join the group, and makes a group of the one with the newest data where none
+// is left. For that all members have to answer, because a transaction that was acknowledged may be in the data of any
 // one of them alone: after all were killed, restart them at once, not one after another.
 type Group struct {
 	*cluster.NodeSet[*member]
@@ -51,7 +50,7 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return nil, err
 	}
 	if o.Nodes > maxMembers {
-		return nil, fmt.Errorf("start a group of MySQL servers: %d nodes asked for, and Group Replication takes at most %d", o.Nodes, maxMembers)
+		return nil, fmt.Errorf("start a group of MySQL servers: %d nodes requested, but Group Replication allows at most %d", o.Nodes, maxMembers)
 	}
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mysql:1, because a member that a full disk has thrown out of its group does not come back by itself"}
@@ -103,8 +102,8 @@ func (g *Group) Description() string {
 		"members that have left are let in again by stroppy", mode, g.consistency, g.params.group.expel, majorityTimeout)
 }
 
-// URL is the address of all members, of which a client takes one that takes writes. With
-// several primaries its sessions begin with different ones.
+// URL is the address of all members, of which a client takes one that takes writes. With several primaries its
+// sessions begin with different ones.
 func (g *Group) URL() string {
 	u := urlOf(g.Addresses(func(m *member) string { return m.address.String() }))
 	if g.params.group.multiPrimary {
@@ -116,9 +115,8 @@ func (g *Group) URL() string {
 // Leader is always cluster.ErrNoLeader: all members are primaries.
 func (g *Group) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
-// Leader returns the number of the primary that a majority of the group has elected and
-// that takes writes. While there is none, or it is dead or paused, Leader waits until ctx
-// ends.
+// Leader returns the number of the primary that a majority of the group has elected and that takes writes. While
+// there is none, or it is dead or paused, Leader waits until ctx ends.
 func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
 	primary, err := g.primary(ctx)
 	if err != nil {
@@ -127,12 +125,10 @@ func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
 	return primary.Number(), nil
 }
 
-// moveLimit bounds one move of the lead, in which the old primary lets its transactions
-// end.
+// moveLimit bounds one move of the lead, in which the old primary lets its transactions end.
 const moveLimit = 20 * time.Second
 
-// MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is
-// that already.
+// MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is that already.
 func (g PrimaryGroup) MoveLeader(ctx context.Context, to int) error {
 	return g.Move(to, func(target *member) error {
 		return retry(ctx, func() error {

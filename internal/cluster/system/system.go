@@ -1,5 +1,5 @@
-// Package system is what the operating system does for clusters and their records, as far as
-// Unix systems agree. Elsewhere everything compiles, and Supported refuses it.
+// Package system wraps the operating system calls that clusters and their records need and that Unix systems share.
+// Elsewhere it compiles, and Supported returns an error.
 package system
 
 import (
@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Supported says why no cluster can be started here. Kill, pause and what a crash has left
-// are seen in /proc, so that a fault would not be verified without it.
+// Supported returns why no cluster can be started on this system, or nil. Linux is needed because faults and
+// leftovers are verified through /proc.
 func Supported() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("clusters and their faults need Linux, and this is %s: start the database otherwise, and name its URL with --db", runtime.GOOS)

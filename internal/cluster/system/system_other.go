@@ -7,30 +7,30 @@ import (
 	"syscall"
 )
 
-// Their numbers on Linux; nothing is sent here.
+// Linux's numbers of these signals; nothing is sent here.
 const (
 	User1    = syscall.Signal(10)
 	Continue = syscall.Signal(18)
 	Stop     = syscall.Signal(19)
 )
 
-// Kill fails: no cluster has processes here.
+// Kill fails, because clusters have no processes here.
 func Kill(int, syscall.Signal) error { return Supported() }
 
-// Lock fails: no cluster has records here.
+// Lock fails, because clusters have no records here.
 func Lock(*os.File) error { return Supported() }
 
-// TryLock fails as Lock does.
+// TryLock fails like Lock.
 func TryLock(*os.File) error { return Supported() }
 
-// Locked is false: nobody can hold a lock.
+// Locked returns false, because nobody can hold a lock.
 func Locked(*os.File) bool { return false }
 
-// Owner is not known.
+// Owner returns false, because the owner is not known.
 func Owner(os.FileInfo) (uid int, known bool) { return 0, false }
 
-// OwnGroup changes nothing.
+// OwnGroup does nothing.
 func OwnGroup(*syscall.SysProcAttr) {}
 
-// RunAs changes nothing; nobody is root here.
+// RunAs does nothing, because nobody is root here.
 func RunAs(_ *syscall.SysProcAttr, _, _ uint32) {}

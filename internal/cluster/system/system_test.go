@@ -17,7 +17,7 @@ func TestSupported(t *testing.T) {
 	}
 }
 
-// TestLocks holds that a lock is seen through another opening of the file, and ends with it.
+// TestLocks checks that a lock is seen through another descriptor of the file, and ends with its own descriptor.
 func TestLocks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped engine: clusters: they need Linux")
@@ -59,7 +59,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestKill holds that a process which has ended ignores a signal.
+// TestKill checks that a signal to a process that has ended is no error.
 func TestKill(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped engine: clusters: they need Linux")

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// The signals that not every system has.
+// Signals that not every system has.
 const (
 	Continue = syscall.SIGCONT
 	Stop     = syscall.SIGSTOP
 	User1    = syscall.SIGUSR1
 )
 
-// Kill sends a signal to a process; one that has ended ignores it.
+// Kill sends a signal to a process. It returns nil if the process has ended.
 func Kill(pid int, signal syscall.Signal) error {
 	if err := syscall.Kill(pid, signal); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -23,20 +23,20 @@ func Kill(pid int, signal syscall.Signal) error {
 	return nil
 }
 
-// Lock waits for the lock of a file, which ends with this process or when the file is closed.
+// Lock waits for the lock of a file. The lock ends with this process, or when the file is closed.
 func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }
 
-// TryLock is Lock without waiting.
+// TryLock is like Lock, but does not wait.
 func TryLock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// Locked says that another holds the lock of a file.
+// Locked reports whether another process holds the lock of a file.
 func Locked(file *os.File) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// Owner returns the number of the user whose file this is.
+// Owner returns the user id of a file's owner.
 func Owner(info os.FileInfo) (uid int, known bool) {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	if !known {
@@ -45,8 +45,7 @@ func Owner(info os.FileInfo) (uid int, known bool) {
 	return int(stat.Uid), true
 }
 
-// OwnGroup starts a process in a group of its own: an interrupt typed at a terminal is for
-// this program alone.
+// OwnGroup starts a process in its own process group, so that an interrupt at the terminal reaches only this program.
 func OwnGroup(attr *syscall.SysProcAttr) { attr.Setpgid = true }
 
 // RunAs starts a process as another user.

@@ -17,26 +17,24 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// serverOptions say what servers to start. The zero value of all but Nodes gives the
-// settings that Redis itself has: snapshots now and then, no append-only file.
+// serverOptions say what servers to start. The zero value of all but Nodes gives the settings that Redis itself has:
+// snapshots now and then, no append-only file.
 type serverOptions struct {
 	Nodes int // 1 or more; node 0 is the primary, the others are its replicas
 
-	// Dir gets one folder a node, which is kept at Stop; it must not have them
-	// already. Empty takes a new temporary folder, which Stop removes.
+	// Dir gets one folder a node, which is kept at Stop; it must not have them already. Empty takes a new temporary
+	// folder, which Stop removes.
 	Dir string
 
-	// InMemory takes the temporary folder from /dev/shm where the machine has
-	// it, which takes away the cost of fsync and, with it, its meaning.
+	// InMemory takes the temporary folder from /dev/shm where the machine has it, which takes away the cost of fsync
+	// and, with it, its meaning.
 	InMemory bool
 
-	// Settings go into every node's redis.conf, as in {"appendfsync": "always"}.
-	// The value is written as it is, so one with spaces is several words, and an
-	// empty one is written "".
+	// Settings go into every node's redis.conf, as in {"appendfsync": "always"}. The value is written as it is, so
+	// one with spaces is several words, and an empty one is written "".
 	Settings map[string]string
 
-	// Users are further lines for redis.conf, such as "user teller on >secret
-	// ~* +@all": access control lists.
+	// Users are further lines for redis.conf, such as "user teller on >secret ~* +@all": access control lists.
 	Users []string
 
 	// Password is asked of every client and replica; empty asks for none.
@@ -46,8 +44,8 @@ type serverOptions struct {
 // errNoSuchNode is the error for a node's number that none of the servers has.
 var errNoSuchNode = errors.New("there is no such node")
 
-// servers are a running primary with its replicas. Their methods may be called from
-// several goroutines. Nobody watches the primary: a fail-over is Promote.
+// servers are a running primary with its replicas. Their methods may be called from several goroutines. Nobody
+// watches the primary: a fail-over is Promote.
 type servers struct {
 	nodes     []*node
 	password  string
@@ -58,16 +56,15 @@ type servers struct {
 	primary int // the node that was last made the primary
 }
 
-// startAttempts bounds the tries to start all nodes: a port that was free when
-// it was chosen may be taken when Redis binds it.
+// startAttempts bounds the tries to start all nodes: a port that was free when it was chosen may be taken when Redis
+// binds it.
 const startAttempts = 3
 
-// startServers starts the servers and returns when every replica has the primary's
-// data. An error leaves nothing behind; it is a cluster.MissingError where Redis
-// is not installed.
+// startServers starts the servers and returns when every replica has the primary's data. An error leaves nothing
+// behind; it is a cluster.MissingError where Redis is not installed.
 func startServers(ctx context.Context, o serverOptions) (*servers, error) {
 	if o.Nodes < 1 {
-		return nil, fmt.Errorf("start Redis: %d nodes asked for, at least 1 is needed", o.Nodes)
+		return nil, fmt.Errorf("start Redis: %d nodes requested, at least 1 is needed", o.Nodes)
 	}
 	program, err := cluster.Find("redis-server", "redis-server")
 	if err != nil {
@@ -144,8 +141,7 @@ func (s *servers) Endpoints() []string {
 	return endpoints
 }
 
-// URL returns the servers as --db takes them: redis://h1:p1,h2:p2/0, with the
-// password if there is one.
+// URL returns the servers as --db takes them: redis://h1:p1,h2:p2/0, with the password if there is one.
 func (s *servers) URL() string {
 	u := url.URL{Scheme: "redis", Host: strings.Join(s.Endpoints(), ","), Path: "/0"}
 	if s.password != "" {
@@ -164,8 +160,7 @@ func (s *servers) node(i int) (*node, error) {
 	return s.nodes[i], nil
 }
 
-// Kill ends node i with SIGKILL. What it wrote stays in the page cache. A dead
-// node is left as it is.
+// Kill ends node i with SIGKILL. What it wrote stays in the page cache. A dead node is left as it is.
 func (s *servers) Kill(i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -174,10 +169,9 @@ func (s *servers) Kill(i int) error {
 	return n.kill()
 }
 
-// Restart starts node i again on its own data, killing it first if it runs. The
-// node that was last made the primary comes back as the primary; any other comes
-// back as a replica of that one, whatever it was before, and Restart returns
-// when it has that one's data.
+// Restart starts node i again on its own data, killing it first if it runs. The node that was last made the primary
+// comes back as the primary; any other comes back as a replica of that one, whatever it was before, and Restart
+// returns when it has that one's data.
 func (s *servers) Restart(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -192,9 +186,8 @@ func (s *servers) Restart(ctx context.Context, i int) error {
 	return s.synchronized(ctx, i)
 }
 
-// Pause stops node i's process with SIGSTOP: its connections stay open and
-// nothing answers. What others send still reaches the kernel's buffers, so a
-// paused replica does not lag by more than they are too small for: see Stall.
+// Pause stops node i's process with SIGSTOP: its connections stay open and nothing answers. What others send still
+// reaches the kernel's buffers, so a paused replica does not lag by more than they are too small for: see Stall.
 func (s *servers) Pause(i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -212,10 +205,9 @@ func (s *servers) Resume(i int) error {
 	return n.setPaused(false)
 }
 
-// Stall pauses the replica i and lets the primary close its replication links,
-// so that nothing that is written from now on reaches the replica until Resume;
-// the other replicas connect again at once. It returns when the primary no longer
-// counts the replica.
+// Stall pauses the replica i and lets the primary close its replication links, so that nothing that is written from
+// now on reaches the replica until Resume; the other replicas connect again at once. It returns when the primary no
+// longer counts the replica.
 func (s *servers) Stall(ctx context.Context, i int) error {
 	primary, err := s.Primary(ctx)
 	if err != nil {
@@ -237,9 +229,8 @@ func (s *servers) Stall(ctx context.Context, i int) error {
 	})
 }
 
-// Primary returns the number of the node that was last made the primary. While
-// that is dead or paused, or does not say that it is one, it waits until ctx
-// ends.
+// Primary returns the number of the node that was last made the primary. While that is dead or paused, or does not
+// say that it is one, it waits until ctx ends.
 func (s *servers) Primary(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	primary := s.primary
@@ -250,9 +241,9 @@ func (s *servers) Primary(ctx context.Context) (int, error) {
 	return primary, err
 }
 
-// Promote makes node i the primary, as an operator's fail-over does: REPLICAOF
-// NO ONE, and every other node that answers follows it from then on. Those that
-// are dead follow it at Restart; those that are paused are left as they are.
+// Promote makes node i the primary, as an operator's fail-over does: REPLICAOF NO ONE, and every other node that
+// answers follows it from then on. Those that are dead follow it at Restart; those that are paused are left as they
+// are.
 func (s *servers) Promote(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -274,8 +265,8 @@ func (s *servers) Promote(ctx context.Context, i int) error {
 	return errors.Join(errs...)
 }
 
-// Command runs one command on node i and returns its reply as text: elements of
-// an array on lines of their own, a nil as nothing.
+// Command runs one command on node i and returns its reply as text: elements of an array on lines of their own, a nil
+// as nothing.
 func (s *servers) Command(ctx context.Context, i int, words ...string) (string, error) {
 	n, err := s.node(i)
 	if err != nil {
@@ -284,8 +275,7 @@ func (s *servers) Command(ctx context.Context, i int, words ...string) (string, 
 	return n.do(ctx, words...)
 }
 
-// synchronized waits until node i has all data, which the primary always has, and
-// the primary counts it.
+// synchronized waits until node i has all data, which the primary always has, and the primary counts it.
 func (s *servers) synchronized(ctx context.Context, i int) error {
 	if s.follows(i) == 0 {
 		return nil
@@ -321,8 +311,8 @@ func (s *servers) wait(ctx context.Context, what string, done func() bool) error
 	return nil
 }
 
-// Stop ends all nodes. Those whose folder is kept are shut down in good order,
-// replicas first. It may be called again.
+// Stop ends all nodes. Those whose folder is kept are shut down in good order, replicas first. It may be called
+// again.
 func (s *servers) Stop() error {
 	var errs []error
 	for i := len(s.nodes) - 1; i >= 0; i-- {
@@ -394,8 +384,8 @@ func TestLifeOfAPair(t *testing.T) {
 	}
 }
 
-// TestStall shows what the known-bad case rests on: what is written while a
-// replica stalls is not there when it is promoted, although it went on.
+// TestStall shows what the known-bad case rests on: what is written while a replica stalls is not there when it is
+// promoted, although it went on.
 func TestStall(t *testing.T) {
 	c := startRaw(t, serverOptions{Nodes: 2, InMemory: true, Settings: map[string]string{"save": ""}})
 	ctx := within(t, time.Minute)

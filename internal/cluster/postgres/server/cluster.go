@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is one running server, as a cluster of one node. A server that ends by itself is
-// started again on its own data.
+// Cluster is one running server, as a cluster of one node. A server that ends by itself is started again on its own
+// data.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
@@ -22,19 +22,18 @@ type Cluster struct {
 
 var _ cluster.LocalNode = (*node)(nil)
 
-// programs are PostgreSQL's programs that a server needs. Debian has wrappers of some on PATH
-// and not of all, so that they have to come from one folder.
+// programs are PostgreSQL's programs that a server needs. Debian has wrappers of some on PATH and not of all, so that
+// they have to come from one folder.
 var programs = []string{"initdb", "postgres"}
 
-// StartCluster starts one server, and returns when it answers. An error leaves nothing behind.
-// It is a cluster.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a
-// parameter. The parameters are:
+// StartCluster starts one server, and returns when it answers. An error leaves nothing behind. It is a
+// cluster.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a parameter. The parameters are:
 //
 //	fsync=off        PostgreSQL's own setting of that name
 //	set.NAME=VALUE   any other of its settings
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
-		return nil, fmt.Errorf("start a PostgreSQL server: %d nodes asked for, and it is always 1", o.Nodes)
+		return nil, fmt.Errorf("start a PostgreSQL server: %d nodes requested, but it has one node", o.Nodes)
 	}
 	params, err := parseParams(o.Params)
 	if err != nil {
@@ -51,8 +50,8 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// sockets makes the folder for the Unix socket of a node: the node's own folder, unless its
-// path is too long for a socket.
+// sockets makes the folder for the Unix socket of a node: the node's own folder, unless its path is too long for a
+// socket.
 func (c *Cluster) sockets(number int) (string, error) {
 	own := c.Folder(number)
 	if len(own) <= maxSocketPath {
@@ -93,8 +92,7 @@ func (c *Cluster) check(ctx context.Context) error {
 // Leader returns 0 when the server answers.
 func (c *Cluster) Leader(ctx context.Context) (int, error) { return 0, c.WaitHealthy(ctx) }
 
-// Trust returns the lines of pg_hba.conf that trust a cluster's own network, in which there is
-// nobody else.
+// Trust returns the lines of pg_hba.conf that trust a cluster's own network, in which there is nobody else.
 func Trust(network *cluster.Network) (lines []string) {
 	from := "samenet"
 	if network.Loopback() != "" {
@@ -111,8 +109,8 @@ func (c *Cluster) URL() string {
 	return URL(c.Addresses(func(n *node) string { return n.endpoint.String() }))
 }
 
-// URL is the address of a cluster whose nodes are at these addresses, with commas between.
-// A client finds the node that takes writes.
+// URL is the address of a cluster whose nodes are at these addresses, with commas between. A client finds the node
+// that takes writes.
 func URL(addresses string) string {
 	return address(addresses, "target_session_attrs=read-write&connect_timeout=1&sslmode=disable")
 }

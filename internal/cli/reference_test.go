@@ -29,7 +29,7 @@ const referenceHead = `# Commands
 All commands with their flags, as ` + "`--help`" + ` prints them. The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
 `
 
-// TestReference holds that docs/commands.md is what the commands say of themselves.
+// TestReference checks that docs/commands.md agrees with the help of the commands.
 func TestReference(t *testing.T) {
 	made := reference(t)
 	if *update {
@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(page) != made {
-		t.Errorf("%s is not what the commands say of themselves: run go test ./internal/cli -run TestReference -update", referenceFile)
+		t.Errorf("%s does not agree with the help of the commands: run go test ./internal/cli -run TestReference -update", referenceFile)
 	}
 }
 
@@ -61,24 +61,22 @@ func reference(t *testing.T) string {
 			writeCommand(&b, c, run)
 		}
 	}
-	for _, kind := range []string{"clusters", "faults"} {
-		var out bytes.Buffer
-		if code := Main([]string{"list", kind}, nil, nil, &out, &out); code != exit.Valid {
-			t.Fatalf("stroppy list %s ended with %d: %s", kind, code, &out)
-		}
-		fmt.Fprintf(&b, "\n## The %s\n\nAs `stroppy list %s` prints them.\n\n```text\n%s```\n", kind, kind, &out)
+	var out bytes.Buffer
+	if code := Main([]string{"list", "faults"}, nil, nil, &out, &out); code != exit.Valid {
+		t.Fatalf("stroppy list faults ended with %d: %s", code, &out)
 	}
+	fmt.Fprintf(&b, "\n## The faults\n\nAs `stroppy list faults` prints them.\n\n```text\n%s```\n", &out)
 	return b.String()
 }
 
 // writeRun writes the settings that all workloads have, and then those of each.
 func writeRun(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n\n%s\n```\n", c.Short, c.UseLine(), c.Example)
-	list := registry.Workloads()
+	list, seen := registry.Workloads(), map[string]bool{}
 	for i, spec := range list {
 		_, help, _ := strings.Cut(helpOf(c, list, spec), "\n\nWorkload:\n")
 		groups := strings.Split(help, "\n\n")
-		own := fmt.Sprintf("\n### Settings of %s\n\n%s.\n\n```text\n%s\n```\n", spec.Name, spec.About, strings.TrimRight(groups[0], "\n"))
+		own := fmt.Sprintf("\n### Settings of %s\n\n%s.\n\n```text\n%s```\n", spec.Name, spec.About, newSettings(groups[0], seen))
 		if i == 0 {
 			for _, group := range groups[1:] {
 				name, flags, _ := strings.Cut(group, ":\n")
@@ -87,6 +85,24 @@ func writeRun(b *strings.Builder, c *cobra.Command) {
 		}
 		b.WriteString(own)
 	}
+}
+
+// newSettings returns the lines of a workload's help, with the names alone of settings that an earlier workload has too.
+func newSettings(help string, seen map[string]bool) string {
+	lines, known := "", ""
+	for line := range strings.Lines(strings.TrimRight(help, "\n") + "\n") {
+		words := strings.Fields(line)
+		if key := strings.Join(words, " "); seen[key] {
+			known += " " + words[0]
+		} else {
+			seen[key] = true
+			lines += line
+		}
+	}
+	if known != "" {
+		lines += "\n  as above:" + known + "\n"
+	}
+	return lines
 }
 
 // writeCommand writes a command and those below it, with the flags that run does not have.
@@ -111,7 +127,7 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 		same := run.Flags().Lookup(f.Name)
 		switch _, ofSetting := f.Value.(*keyFlag); {
 		case f.Hidden || f.Name == "help":
-		case same != nil && (ofSetting || f.Name == "scenario"):
+		case same != nil && (ofSetting || f.Name == "scenario" || f.Usage == same.Usage):
 			ours, _, _ := strings.Cut(f.Usage, "; also --") // a command may have fewer of those names
 			if theirs, _, _ := strings.Cut(same.Usage, "; also --"); theirs == ours && !isAlias(f) {
 				shared = append(shared, "--"+f.Name)
@@ -141,7 +157,7 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 // otherSettings returns the settings of a command that are not in a list.
 func otherSettings(run *cobra.Command, list []string) (other []string) {
 	run.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, ofSetting := f.Value.(*keyFlag); ofSetting && !f.Hidden && !isAlias(f) && !slices.Contains(list, "--"+f.Name) {
+		if f.Name != "help" && !f.Hidden && !isAlias(f) && !slices.Contains(list, "--"+f.Name) {
 			other = append(other, "--"+f.Name)
 		}
 	})

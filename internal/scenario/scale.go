@@ -26,7 +26,7 @@ const applied = " applied"
 func (s *Scenario) scaleDown() setting.Setting {
 	return setting.Setting{
 		Name: "scale-down", Value: "F", Group: setting.Load,
-		Help: "divide by F what the scenario file says of data, clients, transactions, rates, resources, and of the time of a run that time ends; nodes, faults and isolation stay",
+		Help: "divide data, clients, transactions, rates, resources and duration of the scenario file by F; nodes, faults and isolation stay",
 		Set: func(text string) error {
 			number, done := strings.CutSuffix(text, applied)
 			factor, err := strconv.ParseFloat(number, 64)

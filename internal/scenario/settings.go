@@ -64,45 +64,45 @@ func (s *Scenario) general() []setting.Setting {
 	return []setting.Setting{
 		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
 		setting.Text(&s.DB, "db", "URL", "the database's URL; 'stroppy list databases' shows the forms").In(setting.Database),
-		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a database cluster on this machine and test it, instead of --db; 'stroppy list clusters' shows the kinds").In(setting.Database),
+		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a cluster on this machine and test it; 'stroppy list clusters' shows the kinds").In(setting.Database),
 		setting.Switch(&s.Kubernetes, "kubernetes", "start the cluster in Kubernetes, as --cluster k8s/KIND does").In(setting.Database).LocalOnly(),
-		setting.Of(&s.Resources, "node-resources", "NAME=N,NAME=N", "what each node of a cluster in Kubernetes gets, such as cpu=1,memory=8G,disk=100G; nodes on this machine share it without limits",
+		setting.Of(&s.Resources, "node-resources", "NAME=N,NAME=N", "resources of each node in Kubernetes, such as cpu=1,memory=8G,disk=100G",
 			parseResources, strings.Clone).In(setting.Database),
-		setting.Switch(&s.Keep, "keep", "leave the cluster in Kubernetes after the run, and say how it is used again and removed").In(setting.Database).LocalOnly(),
-		setting.Text(&s.LocalAddress, "local-address", "ADDR,ADDR", "addresses of this machine that connections are made from, each the next one; from one address a server can have about 28,000").In(setting.Database),
+		setting.Switch(&s.Keep, "keep", "leave the cluster in Kubernetes after the run").In(setting.Database).LocalOnly(),
+		setting.Text(&s.LocalAddress, "local-address", "ADDR,ADDR", "addresses of this machine for connections, in turn; a server takes about 28,000 from one address").In(setting.Database),
 		setting.Lines(&s.Nemesis, "nemesis", "FAULT", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times").In(setting.Faults),
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
-		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
-		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; where one is missed the exit code is 5; may be given several times").In(setting.Proof),
-		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
+		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput after the last fault; 0 allows any").In(setting.Faults),
+		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; exit code 5 if it is missed; may be given several times").In(setting.Proof),
+		setting.Whole(&s.Seed, "seed", "seed of all random choices; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus").Sized(nil),
 		s.scaleDown(),
-		setting.Small(&s.Workers, "workers", "processes of this program that the clients are spread over; 0 has them all in one").In(setting.Load).Between(0, MaxWorkers),
-		setting.Text(&s.WorkersOn, "workers-on", "NAME", "pods: each worker is a pod of an Indexed Job beside the cluster in Kubernetes; machines (the default): this one, or those that join").In(setting.Load).OneOf(Machines, Pods).IdleIf(s.withoutWorkers),
-		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "let the workers join from other machines, by 'stroppy worker', at this address: PORT of this machine alone, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),
-		setting.Text(&s.WorkersTokenFile, "workers-token-file", "FILE", "what the workers join by: a file that is there, or is made for the run; 'workers/token' in the run's directory if neither it nor STROPPY_WORKER_TOKEN is given").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
+		setting.Small(&s.Workers, "workers", "processes that share the clients; 0 runs all clients in this one").In(setting.Load).Between(0, MaxWorkers),
+		setting.Text(&s.WorkersOn, "workers-on", "NAME", "machines (the default): this machine, or those that join; pods: pods beside the cluster in Kubernetes").In(setting.Load).OneOf(Machines, Pods).IdleIf(s.withoutWorkers),
+		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "address at which workers of other machines join with 'stroppy worker': PORT of this machine, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),
+		setting.Text(&s.WorkersTokenFile, "workers-token-file", "FILE", "file with the token of the workers, made if missing; by default STROPPY_WORKER_TOKEN, or 'workers/token' in the run's directory").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
 		setting.Duration(&s.WorkersWait, "workers-wait", "how long to wait until all workers have joined").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
-		setting.Small(&s.WorkersLost, "workers-lost", "workers that may be lost during the load phase: the others go on, and what depends on what was not recorded is unknown").In(setting.Load).Between(0, MaxWorkers).IdleIf(s.withoutWorkers),
+		setting.Small(&s.WorkersLost, "workers-lost", "workers that may be lost during the load phase without an end of the run").In(setting.Load).Between(0, MaxWorkers).IdleIf(s.withoutWorkers),
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
 		setting.Of(&s.Rate, "rate", "RATE",
 			"transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
 			pace.Parse, pace.Plan.String).In(setting.Load),
-		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(pace.Uniform.String(), pace.Poisson.String()),
-		setting.Duration(&s.Think, "think-time", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load).Formerly("think"),
-		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
+		setting.Text(&s.Arrival, "arrival", "NAME", "arrivals within the rate: uniform (the default) or poisson").In(setting.Load).OneOf(pace.Uniform.String(), pace.Poisson.String()),
+		setting.Duration(&s.Think, "think-time", "pause of a client between two transactions without a rate; the mean with --arrival poisson").In(setting.Load).Formerly("think"),
+		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
 			if !s.Rate.Closed() {
 				return ""
 			}
 			return "rate is 0, which leaves nothing waiting: give a rate, such as --rate 1000"
 		}),
-		setting.Text(&s.Isolation, "isolation", "NAME", "isolation level as the database names it; its own default if not given").In(setting.Database),
+		setting.Text(&s.Isolation, "isolation", "NAME", "isolation level as the database names it; by default its own").In(setting.Database),
 		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf("pipelined", "interactive", "procedure"),
-		unlessZero(setting.Of(&s.Expect, "expect", "LEVEL", "the level that the verdict is about; what the database claims if not given",
+		unlessZero(setting.Of(&s.Expect, "expect", "LEVEL", "the level that the verdict is about; by default the claim of the database",
 			parseLevel, isolation.Level.String), &s.Expect).In(setting.Proof),
 		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
-		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run when no client has reached the database for so long").In(setting.Load).Formerly("give-up"),
+		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run if no client reaches the database for this time").In(setting.Load).Formerly("give-up"),
 	}
 }
 
@@ -135,13 +135,13 @@ func parseLevel(text string) (isolation.Level, error) {
 
 func (s *Scenario) closing() []setting.Setting {
 	return []setting.Setting{
-		setting.Switch(&s.NoLoad, "no-load", "use the data that is already loaded").In(setting.Workload),
-		setting.Switch(&s.LiveCheck, "live-check", "check what is recorded every two seconds of the load phase, too, and report a violation at once").In(setting.Proof),
+		setting.Switch(&s.NoLoad, "no-load", "use the data that are already loaded").In(setting.Workload),
+		setting.Switch(&s.LiveCheck, "live-check", "also check every two seconds of the load phase, and report a violation at once").In(setting.Proof),
 		setting.Switch(&s.StopOnViolation, "stop-on-violation", "--live-check, and end the load phase with the first violation").In(setting.Proof),
 		setting.Switch(&s.NoCheck, "no-check", "do not check; the verdict is then unknown").In(setting.Proof),
-		setting.Text(&s.Out, "out", "DIR", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given").In(setting.Output).LocalOnly().Short("o"),
-		setting.Text(&s.Serve, "serve", "ADDR", "show the report live in a browser at this address of this machine: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
-		setting.Text(&s.Metrics, "metrics", "ADDR", "give metrics to Prometheus at this address, under /metrics: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
+		setting.Text(&s.Out, "out", "DIR", "the run's directory; by default stroppy-runs/TIME-WORKLOAD-DB").In(setting.Output).LocalOnly().Short("o"),
+		setting.Text(&s.Serve, "serve", "ADDR", "show the report live at this address: PORT of this machine, or HOST:PORT").In(setting.Output).LocalOnly(),
+		setting.Text(&s.Metrics, "metrics", "ADDR", "metrics for Prometheus at this address: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
 		setting.Switch(&s.JSON, "json", "print result.json on standard output and nothing else there").In(setting.Output).LocalOnly(),
 	}
 }

@@ -136,12 +136,12 @@ func (c *Config) Settings() []setting.Setting {
 	return []setting.Setting{
 		setting.Text(&c.Access, "access", "NAME", "how SQL keeps and finds lists: primary, secondary, upsert, rows or predicate").
 			OneOf(Primary, Secondary, Upsert, Rows, Predicate),
-		setting.Whole(&c.Lists, "lists", "lists that are appended to at once; 0 is 4 a client, and 16 at least").Between(0, mostLive),
-		setting.Whole(&c.Length, "list-length", "elements with which a list is full, and another one begun").Between(1, mostLength),
-		setting.Whole(&c.Operations, "operations", "operations of a transaction, which has 1 to as many").Between(1, mostOperations),
+		setting.Whole(&c.Lists, "lists", "lists that are appended to at once; 0 is 4 per client, at least 16").Between(0, mostLive),
+		setting.Whole(&c.Length, "list-length", "elements of a full list").Between(1, mostLength),
+		setting.Whole(&c.Operations, "operations", "most operations of a transaction").Between(1, mostOperations),
 		setting.Share(&c.Reads, "read-share", "share of operations that read, 0 to 1"),
 		setting.Share(&c.ReadOnly, "read-only-share", "share of transactions that only read, 0 to 1"),
-		setting.Whole(&c.Range, "range", "neighbouring lists that one read of --access predicate reads at most").Between(1, mostRange).IdleIf(func() string {
+		setting.Whole(&c.Range, "range", "most neighboring lists in a read of --access predicate").Between(1, mostRange).IdleIf(func() string {
 			if c.Access == Predicate {
 				return ""
 			}

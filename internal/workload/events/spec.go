@@ -134,10 +134,10 @@ func (c *Config) limit(database db.Database, around uint64) error {
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	return []setting.Setting{
-		setting.Whole(&c.Streams, "streams", "streams of events; 0 is one a client").OfData().Between(0, maxStreams-1),
+		setting.Whole(&c.Streams, "streams", "streams of events; 0 is one per client").OfData().Between(0, maxStreams-1),
 		setting.Small(&c.Batch, "batch", "events that one commit appends").Between(1, maxBatch),
-		setting.Whole(&c.Fragment, "fragment", "split values into pieces of so many bytes; 0 splits what the database cannot hold as one").Between(0, maxValue),
-		setting.Bytes(&c.Size.Low, &c.Size.High, leastValue, maxValue, "value-size", "bytes of a value, or a range such as 100..2000 from which each is drawn"),
+		setting.Whole(&c.Fragment, "fragment", "split values into pieces of so many bytes; 0 splits only values that the database cannot hold").Between(0, maxValue),
+		setting.Bytes(&c.Size.Low, &c.Size.High, leastValue, maxValue, "value-size", "bytes of a value, or a range such as 100..2000"),
 	}
 }
 

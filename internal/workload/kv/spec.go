@@ -237,7 +237,7 @@ func (c *Config) Settings() []setting.Setting {
 		preset,
 		setting.Whole(&c.Records, "records", "records that are loaded").OfData().Between(1, maxLoaded).Sized(nil),
 		setting.Whole(&c.KeySize, "key-size", "bytes of a key").OfData().Between(float64(leastKey), mostKey),
-		setting.Bytes(&c.ValueLow, &c.ValueHigh, leastValue, mostValue, "value-size", "bytes of a value, or a range such as 100..2000 from which each is drawn").OfData(),
+		setting.Bytes(&c.ValueLow, &c.ValueHigh, leastValue, mostValue, "value-size", "bytes of a value, or a range such as 100..2000").OfData(),
 		setting.Share(&c.Reads, "read-share", "share of transactions that read one key, 0 to 1"),
 		setting.Share(&c.Updates, "update-share", "share that write one key, 0 to 1"),
 		setting.Share(&c.Inserts, "insert-share", "share that insert a new key, 0 to 1"),
@@ -256,7 +256,7 @@ func (c *Config) Settings() []setting.Setting {
 			}
 			return "distribution is uniform, which chooses all keys alike: give another one, such as --distribution zipfian"
 		}),
-		setting.Small(&c.InFlight, "in-flight", "transactions that one connection has under way at once").Between(1, maxInFlight),
+		setting.Small(&c.InFlight, "in-flight", "transactions in progress on one connection").Between(1, maxInFlight),
 	}
 }
 

@@ -94,7 +94,7 @@ func loaded(h history.Header) map[string]string {
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	return append([]setting.Setting{
-		setting.Whole(&c.Scale, "scale", "how often the rows of --ratio are there").OfData().Between(1, 1_000_000).Sized(nil),
+		setting.Whole(&c.Scale, "scale", "multiple of the rows of --ratio").OfData().Between(1, 1_000_000).Sized(nil),
 		c.ratio().OfData(),
 		setting.Switch(&c.History, "history", "each transaction adds a row to the history"),
 		c.versions().OfData(),
@@ -103,7 +103,7 @@ func (c *Config) Settings() []setting.Setting {
 
 // versions is a switch with a third state, nobody's choice, which is the data model's.
 func (c *Config) versions() setting.Setting {
-	s := setting.Switch(&c.Versions, "versions", "each row counts the transactions that touched it, so that their order can be checked; not what pgbench makes (on SQL off by default, else on)")
+	s := setting.Switch(&c.Versions, "versions", "each row counts its transactions, so that their order can be checked; pgbench's tables have no versions (on SQL off by default, else on)")
 	set, get := s.Set, s.Get
 	s.Set = func(t string) error {
 		err := set(t)

@@ -16,7 +16,6 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/exit"
 	"stroppy/internal/isolation"
-	"stroppy/internal/live"
 	"stroppy/internal/matrix"
 	"stroppy/internal/registry"
 	"stroppy/internal/report"
@@ -24,6 +23,7 @@ import (
 	"stroppy/internal/scenario"
 	"stroppy/internal/schedule"
 	"stroppy/internal/session"
+	"stroppy/internal/sweep"
 	"stroppy/internal/workload"
 )
 
@@ -36,6 +36,8 @@ type Isolation struct {
 	SchedulesOnly bool
 	Followers     bool // transactions that only read are on nodes that do not lead
 
+	Matrix *matrix.Matrix // of a campaign that is finished
+
 	// ranges and sql are set if transactions can read by predicate, and steps if clients can carry
 	// them out step by step.
 	ranges, sql, steps bool
@@ -45,11 +47,50 @@ type Isolation struct {
 	at    int // the next of loads
 }
 
-// NewIsolation returns the campaign for a configuration.
-func NewIsolation(app *session.App, config *session.Config) *Isolation {
-	i := &Isolation{Campaign: Campaign{app: app}, Config: config}
-	i.list = i
-	return i
+// NewIsolation returns the campaign for a configuration. If only schedules are carried out, nothing
+// is kept unless the configuration names a directory.
+func NewIsolation(app *session.App, config *session.Config, levels []string, schedulesOnly, followers bool) (*Isolation, error) {
+	i := &Isolation{Config: config, Levels: levels, SchedulesOnly: schedulesOnly, Followers: followers}
+	name := "isolation"
+	if schedulesOnly {
+		name = ""
+	}
+	i.Campaign = newCampaign(app, sweep.Levels, config.Out, name)
+	shared := *config
+	shared.Seed, shared.Out, shared.JSON = 0, "", false
+	i.list, i.Book.Seed, i.Book.Names, i.Book.Scenario = i, config.Seed, levels, string(shared.YAML())
+	return i, i.usable()
+}
+
+// Plan returns what the campaign would do.
+func (i *Isolation) Plan() ([]Outline, error) {
+	if err := i.drawSeed(); err != nil {
+		return nil, err
+	}
+	where, _, err := i.Config.WhereRun(i.app.Environ)
+	if err != nil {
+		return nil, err
+	}
+	levels := strings.Join(i.Levels, ", ")
+	if levels == "" {
+		levels = "all that the database has"
+	}
+	rows := [][2]string{{"database", where}, {"levels", levels}, {"schedules", "at each level"}}
+	for _, spec := range registry.Workloads() {
+		if i.SchedulesOnly || spec.Isolation == nil {
+			continue
+		}
+		config, err := i.loadConfig(&levelLoad{spec: spec}, "")
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, [2]string{"load", fmt.Sprintf("%s for %v, at each level", spec.Name, config.Duration)})
+	}
+	if dir := i.shownDir(); dir != "" {
+		rows = append(rows, [2]string{"directory", dir})
+	}
+	rows = append(rows, [2]string{"command", i.command()})
+	return []Outline{{"Plan of `stroppy isolation`; nothing was started.", rows}}, nil
 }
 
 // levelLoad is a workload under load at one level.
@@ -67,40 +108,10 @@ type triedLevel struct {
 	loads     []matrix.Load
 }
 
-// Run returns the matrix of the levels, which it keeps in the directory if there is one.
-func (i *Isolation) Run() (*matrix.Matrix, error) {
-	if err := i.place(); err != nil {
-		return nil, err
-	}
-	s := i.app.Begin(live.NewFeed())
-	defer s.Stop()
-	m, err := i.matrix(s)
-	s.Stop()
-	if i.Dir != "" {
-		defer os.Remove(i.Dir) // one that holds something stays
-	}
-	if err != nil {
-		return nil, s.Cause(err, session.NothingLeft)
-	}
-	return m, i.save(m)
-}
-
-// place makes the directory of what is kept, and draws the seed of the load.
-func (i *Isolation) place() error {
-	i.Dir = i.Config.Out
-	if i.Dir == "" && !i.SchedulesOnly {
-		i.Dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-isolation"))
-	}
-	if i.Dir == "" {
-		return nil
-	}
-	if err := run.Vacant(i.Dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(i.Dir, 0o777); err != nil {
-		return run.Unusable(i.Dir, err)
-	}
-	return i.app.DrawSeed(i.Config, !i.SchedulesOnly)
+// keep saves the book with the command that repeats it.
+func (i *Isolation) keep() error {
+	i.Book.Command = i.command()
+	return i.Campaign.keep()
 }
 
 // save writes the matrix into its directory, in all its forms.
@@ -119,13 +130,13 @@ func (i *Isolation) save(m *matrix.Matrix) error {
 	return nil
 }
 
-// matrix makes the matrix: first all schedules, and then the runs under load, each of
-// which starts its own cluster where one was asked for.
-func (i *Isolation) matrix(s *session.Session) (*matrix.Matrix, error) {
-	m := &matrix.Matrix{Stroppy: registry.Version(), Started: time.Now().UTC().Format(time.RFC3339)}
-	levels, err := i.schedules(s, m)
+// begin carries out the schedules, and lists the loads.
+func (i *Isolation) begin(s *session.Session) error {
+	i.Matrix = &matrix.Matrix{Stroppy: registry.Version(), Started: i.Book.StartedAt, Command: i.command()}
+	levels, err := i.schedules(s, i.Matrix)
 	if err != nil {
-		return nil, err
+		i.Matrix = nil
+		return s.Cause(err, session.NothingLeft)
 	}
 	i.tried = levels
 	for n := range levels {
@@ -135,15 +146,27 @@ func (i *Isolation) matrix(s *session.Session) (*matrix.Matrix, error) {
 			}
 		}
 	}
-	if err := i.carryOut(s); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// finish makes the matrix, and keeps it in all its forms.
+func (i *Isolation) finish() error {
 	for _, l := range i.tried {
-		m.Levels = append(m.Levels, matrix.NewLevel(l.claim.Isolation, l.isDefault, l.claim.Level, l.claim.Source, l.outcomes, l.loads))
+		i.Matrix.Levels = append(i.Matrix.Levels, matrix.NewLevel(l.claim.Isolation, l.isDefault, l.claim.Level, l.claim.Source, l.outcomes, l.loads))
 	}
-	m.Command = i.command()
-	m.Judge()
-	return m, nil
+	i.Matrix.Judge()
+	return i.save(i.Matrix)
+}
+
+// verdict implements list: the matrix has a verdict of its own.
+func (i *Isolation) verdict(err error) error {
+	switch {
+	case err != nil || i.Matrix.Verdict == "valid":
+		return err
+	case i.Matrix.Verdict == "invalid":
+		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", i.Matrix.Reason))
+	}
+	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", i.Matrix.Reason))
 }
 
 // schedules runs the schedules at all levels. The database is the one that is named, a cluster
@@ -269,19 +292,43 @@ func (c *closing) Remove(ctx context.Context) error {
 	return errors.Join(c.Table.Remove(ctx), c.database.Close())
 }
 
-// next implements list.
+// next skips the loads that were run. One that could not be run is tried again.
 func (i *Isolation) next() (*planned, error) {
-	if i.at == len(i.loads) {
-		return nil, nil
+	for i.at < len(i.loads) {
+		at := i.at
+		l := &i.loads[at]
+		level := i.tried[l.level].claim.Isolation
+		config, err := i.loadConfig(l, level)
+		if err != nil {
+			return nil, err
+		}
+		folder := fmt.Sprintf("%02d-%s-%s", l.level+1, strings.ReplaceAll(level, " ", "-"), l.spec.Name)
+		i.at++
+		if !i.Book.Done(folder) {
+			return &planned{
+				title:  fmt.Sprintf("load at %s: %s for %v", level, l.spec.Name, config.Duration),
+				folder: folder, config: config, index: at,
+			}, nil
+		}
+		dir := filepath.Join(i.Dir, i.Book.Point(folder).Dir)
+		r, err := run.ReadResult(dir)
+		if err != nil {
+			return nil, err
+		}
+		i.loaded(l, r, dir)
 	}
-	l := &i.loads[i.at]
-	spec, level := &l.spec, i.tried[l.level].claim.Isolation
+	return nil, nil
+}
+
+// loadConfig returns the configuration of a load at a level.
+func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, error) {
+	spec := &l.spec
 	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
 		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
 	}
 	settings := add(nil, "workload", spec.Name)
 	settings = add(settings, "isolation", level)
-	settings = add(settings, "seed", strconv.FormatUint(i.Config.Seed, 10))
+	settings = add(settings, "seed", strconv.FormatUint(i.Book.Seed, 10))
 	settings = add(settings, "warmup", "0s")
 	own := spec.Isolation.Settings
 	l.finds = spec.Isolation.Finds
@@ -315,37 +362,33 @@ func (i *Isolation) next() (*planned, error) {
 	case i.Config.Nemesis == "": // else it is as long as the faults take
 		settings = add(settings, "duration", loadDuration.String())
 	}
-	config, err := i.app.Configure(settings, "")
-	i.at++
-	return &planned{
-		title:  fmt.Sprintf("load at %s: %s for %v", level, spec.Name, config.Duration),
-		folder: fmt.Sprintf("%02d-%s-%s", l.level+1, strings.ReplaceAll(level, " ", "-"), spec.Name),
-		config: config, index: i.at - 1,
-	}, err
+	return i.app.Configure(settings, "")
 }
 
 // took implements list. A run that could not be carried out says nothing about its level.
 func (i *Isolation) took(s *session.Session, p *planned, r *report.Result, dir string, err error) error {
 	l := &i.loads[p.index]
-	level := &i.tried[l.level]
 	if r == nil {
 		s.Note("%v", err)
+		level := &i.tried[l.level]
 		level.loads = append(level.loads, matrix.FailedLoad(p.config.Command("run"), err))
 		return nil
 	}
-	kept := isolation.Unknown
+	i.loaded(l, r, dir)
+	point := sweep.NewPoint(0, filepath.Base(dir), r)
+	point.Scenario = p.folder
+	i.Book.Put(point)
+	return nil
+}
+
+// loaded adds the result of a load to its level.
+func (i *Isolation) loaded(l *levelLoad, r *report.Result, dir string) {
+	level, kept := &i.tried[l.level], isolation.Unknown
 	if l.spec.Isolation.Decides {
 		kept = level.claim.Level
 	}
 	level.loads = append(level.loads, matrix.NewLoad(r, dir, l.finds, kept))
-	return nil
 }
-
-// keep implements list: the matrix is kept when all runs are done.
-func (i *Isolation) keep() error { return nil }
-
-// each implements list: the matrix has a verdict of its own.
-func (i *Isolation) each(func(dir, verdict, objectives string)) {}
 
 // loadDuration is how long one run under load takes where nobody says.
 const loadDuration = 5 * time.Second
@@ -429,6 +472,6 @@ func (i *Isolation) command() string {
 	if i.Config.Named["duration"] {
 		words = append(words, "--duration", i.Config.Duration.String())
 	}
-	words = append(words, "--seed", strconv.FormatUint(i.Config.Seed, 10))
+	words = append(words, "--seed", strconv.FormatUint(i.Book.Seed, 10))
 	return strings.Join(words, " ")
 }

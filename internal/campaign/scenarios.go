@@ -8,15 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"stroppy/internal/exit"
-	"stroppy/internal/live"
-	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
+	"stroppy/internal/sweep"
 	"stroppy/internal/sweep/study"
 	"stroppy/scenarios"
 )
@@ -95,7 +93,6 @@ func named(pattern string) (names []string, err error) {
 // and the others go on.
 type Scenarios struct {
 	Campaign
-	Book      *study.Book
 	Published []study.Published
 
 	plans []planned
@@ -105,14 +102,12 @@ type Scenarios struct {
 // NewScenarios returns the campaign of the scenarios with these names. The settings count for
 // each of them. It returns an error if none of them can be run.
 func NewScenarios(app *session.App, dir, over string, names []string, given []scenario.Setting) (*Scenarios, error) {
-	w := &Scenarios{Campaign: Campaign{app: app, Dir: dir}}
+	w := &Scenarios{Campaign: newCampaign(app, sweep.Scenarios, dir, "scenarios")}
 	w.list = w
 	if err := w.plan(names, given); err != nil {
 		return nil, err
 	}
-	w.Book = &study.Book{
-		Over: names, StartedAt: time.Now().UTC().Format(time.RFC3339), Command: scenariosCommand(over, given), Stroppy: registry.Version(),
-	}
+	w.Book.Names, w.Book.Command = names, scenariosCommand(over, given)
 	if slices.ContainsFunc(given, func(s scenario.Setting) bool { return s.Key == "seed" }) {
 		for _, p := range w.plans {
 			w.Book.Seed = max(w.Book.Seed, p.config.Seed)
@@ -180,75 +175,32 @@ func (w *Scenarios) Plan() (list []Outline, err error) {
 		} else {
 			rows = rows[:len(rows)-2] // the campaign has its own directory and command
 		}
-		list = append(list, Outline{"Plan of " + w.Book.Over[i], rows})
+		list = append(list, Outline{"Plan of " + w.Book.Names[i], rows})
 	}
 	return append(list, Outline{"Plan of `stroppy sweep`, each of whose scenarios is a run; nothing was started.", [][2]string{
-		{"order", strings.Join(w.Book.Over, ", ")}, {"command", w.Book.Command},
+		{"order", strings.Join(w.Book.Names, ", ")}, {"command", w.Book.Command},
 	}}), nil
 }
 
-// Run carries out the scenarios that are left. One that could not be run is tried again.
-func (w *Scenarios) Run() error {
-	unlock, err := w.open()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	s := w.app.Begin(live.NewFeed())
-	defer s.Stop()
-	s.Note("sweep directory %s", w.Dir)
-	s.Note("seed %d", w.Book.Seed)
-	for _, name := range w.Book.Over {
-		if w.done(name) {
-			s.Note("%s was run before", name)
+func (w *Scenarios) begin(s *session.Session) error {
+	for i, name := range w.Book.Names {
+		if !w.Book.Done(name) {
+			continue
 		}
-	}
-	if err := w.carryOut(s); err != nil {
-		return w.cutOff(s, err, w.Onwards())
-	}
-	w.Book.Finished = true
-	var missing error
-	if names := w.Book.Missing(); len(names) > 0 {
-		missing = fmt.Errorf("%d of %d scenarios could not be run: %s", len(names), len(w.plans), strings.Join(names, ", "))
-	}
-	return w.complete(s, missing)
-}
-
-// done reports whether the book has a run of a scenario.
-func (w *Scenarios) done(name string) bool {
-	row := w.Book.Row(name)
-	return row != nil && row.Problem == ""
-}
-
-// open makes the directory or goes on with it, and keeps others out of it.
-func (w *Scenarios) open() (unlock func(), err error) {
-	if w.Dir == "" {
-		w.Dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-scenarios"))
-	}
-	if !study.Holds(w.Dir) {
-		if err := run.Vacant(w.Dir); err != nil {
-			return nil, err
-		}
-	}
-	fresh := w.Book
-	if w.Book, err = fresh.Resume(w.Dir); err != nil {
-		return nil, exit.With(exit.Usage, err)
-	}
-	for i, name := range w.Book.Over {
-		if w.done(name) && (w.plans[i].refused != nil || w.Book.Row(name).Settings != w.settings(i)) {
-			return nil, exit.Usagef("go on with the sweep in %s: %s was run there with other settings: take another directory",
+		if w.plans[i].refused != nil || w.Book.Point(name).Settings != w.settings(i) {
+			return exit.Usagef("go on with the sweep in %s: %s was run there with other settings: take another directory",
 				w.Dir, name)
 		}
+		s.Note("%s was run before", name)
 	}
-	if w.Book.Seed == 0 {
-		drawn := session.Config{}
-		if err := w.app.DrawSeed(&drawn, true); err != nil {
-			return nil, err
-		}
-		w.Book.Seed = drawn.Seed
+	return nil
+}
+
+func (w *Scenarios) finish() error {
+	if names := w.Book.Missing(); len(names) > 0 {
+		return fmt.Errorf("%d of %d scenarios could not be run: %s", len(names), len(w.plans), strings.Join(names, ", "))
 	}
-	w.Book.Finished, w.Book.Stroppy, w.Book.Command = false, fresh.Stroppy, fresh.Command
-	return w.take()
+	return nil
 }
 
 // settings returns the settings of a scenario without the seed, which the campaign gives it.
@@ -258,12 +210,12 @@ func (w *Scenarios) settings(i int) string {
 	return string(c.YAML())
 }
 
-// next implements list.
+// next skips the scenarios that were run. One that could not be run is tried again.
 func (w *Scenarios) next() (*planned, error) {
 	for w.at < len(w.plans) {
 		p := w.plans[w.at]
 		w.at++
-		if w.done(w.Book.Over[p.index]) {
+		if w.Book.Done(w.Book.Names[p.index]) {
 			continue
 		}
 		if p.config.Seed == 0 {
@@ -274,40 +226,28 @@ func (w *Scenarios) next() (*planned, error) {
 	return nil, nil
 }
 
-// took implements list.
 func (w *Scenarios) took(s *session.Session, p *planned, r *report.Result, dir string, err error) error {
-	name := w.Book.Over[p.index]
+	name := w.Book.Names[p.index]
 	if r != nil {
 		w.Book.Machine = r.Machine
-		w.Book.Put(study.NewRow(name, w.settings(p.index), filepath.Base(dir), r))
+		point := sweep.NewPoint(0, filepath.Base(dir), r)
+		point.Scenario, point.Settings = name, w.settings(p.index)
+		w.Book.Put(point)
 		return err
 	}
-	row := study.Row{Scenario: name, Problem: strings.Join(w.app.Reasons(err), "; ")}
+	point := sweep.Point{Scenario: name, Problem: strings.Join(w.app.Reasons(err), "; ")}
 	if p.refused == nil {
-		row.Settings = w.settings(p.index)
+		point.Settings = w.settings(p.index)
 	}
-	s.Note("could not run %s: %s", name, row.Problem)
-	w.Book.Put(row)
+	s.Note("could not run %s: %s", name, point.Problem)
+	w.Book.Put(point)
 	return nil
 }
 
-// keep implements list.
 func (w *Scenarios) keep() error {
-	if err := w.Book.Save(w.Dir, w.Published); err != nil {
+	if err := study.Save(w.Book, w.Dir, w.Published); err != nil {
 		return err
 	}
-	w.unmade(study.SavePage(w.Book, w.Dir, w.Published, w.Onwards()))
+	w.unmade(study.SavePage(w.Book, w.Dir, w.Published, Onwards(w.Book, w.Dir)))
 	return nil
 }
-
-// each implements list.
-func (w *Scenarios) each(judge func(dir, verdict, objectives string)) {
-	for _, row := range w.Book.Rows {
-		if row.Problem == "" {
-			judge(row.Dir, row.Verdict, row.Objectives)
-		}
-	}
-}
-
-// Onwards returns the command that repeats the campaign, or goes on with it.
-func (w *Scenarios) Onwards() string { return onwards(w.Book.Command, w.Dir, w.Book.Finished) }

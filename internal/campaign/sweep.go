@@ -1,16 +1,11 @@
 package campaign
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"stroppy/internal/exit"
 	"stroppy/internal/pace"
@@ -19,16 +14,12 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
-	"stroppy/internal/stats"
 	"stroppy/internal/sweep"
 )
 
 // Sweep is a campaign whose runs differ in one thing: the rate, the clients or the nodes.
 type Sweep struct {
 	Campaign
-	Book *sweep.Book
-
-	config   *session.Config
 	spec     sweep.Spec
 	fallback []float64 // steps of an axis that was given none
 	arrival  string    // within a rate
@@ -37,53 +28,21 @@ type Sweep struct {
 // NewSweep returns the sweep of a configuration. It returns an error for settings that the sweep
 // changes itself, and for steps that no run could take.
 func NewSweep(app *session.App, config *session.Config, spec sweep.Spec, arrival string) (*Sweep, error) {
-	w := &Sweep{Campaign: Campaign{app: app, asked: !config.NoCheck}, config: config, spec: spec, arrival: arrival}
-	w.list = w
-	return w, w.allowed()
+	database, _, _ := clusterNodes(config.Cluster)
+	if database == "" {
+		database, _, _ = strings.Cut(config.RunDatabase(""), ":")
+	}
+	w := &Sweep{
+		Campaign: newCampaign(app, sweep.Steps, config.Out, config.Workload+"-sweep-"+database), spec: spec, arrival: arrival,
+	}
+	w.list, w.config, w.asked = w, *config, !config.NoCheck
+	if err := w.allowed(); err != nil {
+		return nil, err
+	}
+	b := w.Book
+	b.Workload, b.Over, b.Scenario, b.Repeat, b.Seed = config.Workload, spec.String(), w.shared(), spec.Repeat, config.Seed
+	return w, nil
 }
-
-// Run carries out the steps that are left.
-func (w *Sweep) Run() error {
-	servers, err := w.app.OpenLive(w.config)
-	if err != nil {
-		return err
-	}
-	defer servers.Close()
-	s := w.app.Begin(servers.Feed)
-	servers.Open(s.Note)
-	defer s.Stop()
-	if err := w.admit(s); err != nil {
-		return err
-	}
-	unlock, err := w.open()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	s.Note("sweep directory %s", w.Dir)
-	s.Note("seed %d", w.config.Seed)
-	if n := len(w.Book.Points); n > 0 {
-		were := "were"
-		if n == 1 {
-			were = "was"
-		}
-		s.Note("%s %s done before", report.Counted(uint64(n), "step"), were)
-	}
-	if err := w.carryOut(s); err != nil {
-		servers.Fail(w.app.Reasons(err)[0])
-		return w.cutOff(s, err, Onwards(w.Book, w.Dir))
-	}
-	if n := len(w.Book.Points); n > 0 {
-		last := filepath.Join(w.Dir, w.Book.Points[n-1].Dir)
-		defer servers.End(last, fmt.Sprintf("This is the last step of the sweep in %s.", w.Dir))
-	}
-	w.Book.Finished = true
-	return w.complete(s, nil)
-}
-
-// Onwards returns the command that repeats a sweep in dir, or goes on with it; empty if its book
-// does not have the command.
-func Onwards(b *sweep.Book, dir string) string { return onwards(b.Command, dir, b.Finished) }
 
 // allowed refuses what the sweep changes itself, and steps that no run could take.
 func (w *Sweep) allowed() error {
@@ -115,7 +74,7 @@ func (w *Sweep) values() []float64 {
 
 // axis returns an error if a setting conflicts with the axis of the sweep.
 func (w *Sweep) axis() error {
-	c := w.config
+	c := &w.config
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if !c.Rate.Closed() {
@@ -154,7 +113,6 @@ func clusterNodes(text string) (kind string, nodes int, params string) {
 	return kind, max(1, nodes), params
 }
 
-// admit refuses a sweep over clients of which the largest step has too many.
 func (w *Sweep) admit(s *session.Session) error {
 	if w.spec.Axis != sweep.Clients {
 		return nil // its first step has as many as all others
@@ -168,79 +126,19 @@ func (w *Sweep) admit(s *session.Session) error {
 	})
 }
 
-// sweepable returns an error if a directory holds something else than a sweep.
-func sweepable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return run.Unusable(dir, err)
-	case len(entries) > 0 && !sweep.Holds(dir):
-		return exit.Usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", dir)
-	}
-	return nil
-}
-
-// open makes the sweep's directory or goes on with it, and keeps others out of it.
-func (w *Sweep) open() (unlock func(), err error) {
-	c, now := w.config, time.Now()
-	if w.Dir = c.Out; w.Dir == "" {
-		database, _, _ := clusterNodes(c.Cluster)
-		if database == "" {
-			database, _, _ = strings.Cut(c.RunDatabase(""), ":")
-		}
-		w.Dir = run.Unused(run.DefaultPath(session.RunsRoot, now, c.Workload+"-sweep", database))
-	}
-	if err := sweepable(w.Dir); err != nil {
-		return nil, err
-	}
-	fresh := &sweep.Book{
-		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),
-	}
-	if w.Book, err = fresh.Resume(w.Dir); err != nil {
-		return nil, exit.With(exit.Usage, err)
-	}
-	switch b := w.Book; {
-	case w.spec.Repeat > 0 && w.spec.Repeat < b.Repeat:
-		return nil, exit.Usagef("go on with the sweep in %s: its steps are measured %d times each, which "+
-			"--repeat %d would make fewer: leave --repeat out", w.Dir, b.Repeat, w.spec.Repeat)
-	case c.Seed != 0 && b.Seed != 0 && c.Seed != b.Seed:
-		return nil, exit.Usagef("go on with the sweep in %s: its seed is %d and not %d", w.Dir, b.Seed, c.Seed)
-	case len(b.Points) > 0 && b.Stroppy != registry.Version():
-		return nil, exit.Usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is "+
-			"%s: take another directory", w.Dir, b.Stroppy, registry.Version())
-	}
-	c.Seed = max(c.Seed, w.Book.Seed)
-	w.spec.Repeat = max(w.spec.Repeat, w.Book.Repeat)
-	if w.spec.Repeat > 1 {
-		w.Book.Repeat = w.spec.Repeat
-	}
-	if err := w.app.DrawSeed(c, true); err != nil {
-		return nil, err
-	}
-	w.Book.Seed, w.Book.Finished = c.Seed, false
-	w.Book.Command, w.Book.Stroppy = w.again(), registry.Version()
-	return w.take()
-}
-
-// keep implements list.
 func (w *Sweep) keep() error {
-	if err := w.Book.Save(w.Dir); err != nil {
+	w.config.Seed, w.spec.Repeat = w.Book.Seed, w.Book.Repeat
+	w.Book.Command = w.again()
+	if err := w.Campaign.keep(); err != nil {
 		return err
 	}
 	w.unmade(sweep.SavePage(w.Book, report.Options{Dir: w.Dir, Quoted: scenario.Quote(w.Dir)}, Onwards(w.Book, w.Dir)))
 	return nil
 }
 
-// each implements list.
-func (w *Sweep) each(judge func(dir, verdict, objectives string)) {
-	for _, p := range w.Book.Points {
-		judge(p.Dir, p.Verdict, p.Objectives)
-	}
-}
-
 // shared returns the scenario of every step, without the settings that the sweep changes.
 func (w *Sweep) shared() string {
-	c := *w.config
+	c := w.config
 	c.Seed, c.Out, c.JSON, c.Arrival = 0, "", false, w.arrival
 	switch w.spec.Axis {
 	case sweep.Clients:
@@ -258,7 +156,7 @@ func resized(text string, nodes int) string {
 
 // with returns the configuration at a value of the axis.
 func (w *Sweep) with(value float64) (session.Config, error) {
-	c := *w.config
+	c := w.config
 	c.Named = maps.Clone(c.Named) // what a step changes repeats it
 	c.Named[string(w.spec.Axis)] = w.spec.Axis != sweep.Nodes
 	switch w.spec.Axis {
@@ -294,7 +192,6 @@ func (w *Sweep) label(value float64) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// next implements list.
 func (w *Sweep) next() (*planned, error) {
 	value, more := w.spec.Next(w.Book.Points, w.fallback)
 	if !more {
@@ -309,8 +206,7 @@ func (w *Sweep) next() (*planned, error) {
 	}, err
 }
 
-// took implements list.
-func (w *Sweep) took(_ *session.Session, p *planned, r *report.Result, dir string, err error) error {
+func (w *Sweep) took(s *session.Session, p *planned, r *report.Result, dir string, err error) error {
 	if r == nil {
 		return err
 	}
@@ -324,38 +220,7 @@ func (w *Sweep) took(_ *session.Session, p *planned, r *report.Result, dir strin
 	if b.Environment == nil {
 		b.Environment = r.Environment
 	}
-	b.Points = append(b.Points, point(p.value, filepath.Base(dir), r))
-	return err
-}
-
-// witnesses is how many transactions of a violation the book of a sweep has.
-const witnesses = 5
-
-// point returns the result of a run as a step.
-func point(value float64, dir string, r *report.Result) sweep.Point {
-	d := r.Drive
-	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Objectives: r.ObjectivesStatus(), ObjectivesText: r.ObjectivesText(), Violations: r.Findings(witnesses), Backlog: d.Backlog + d.Shed}
-	if due := value * (d.WarmupSeconds + d.Seconds); due > 0 {
-		p.Left = min(1, float64(p.Backlog)/due)
-	}
-	if t := d.TPS; t != nil {
-		p.TPS, p.Median, p.Best = t.Mean, t.Median, t.Max
-	}
-	if i := d.Interval; i != nil {
-		p.Low, p.High = &i.Low, &i.High
-	}
-	if l := d.Latency; l != nil {
-		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = &l.Mean, &l.P50, &l.P99, &l.P999, &l.Max
-		p.Samples = d.Committed
-	}
-	for _, x := range []**float64{&p.TPS, &p.Low, &p.High, &p.Median, &p.Best, &p.MeanMS, &p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
-		if *x != nil {
-			*x = new(report.Rounded(**x, 6))
-		}
-	}
-	p.Starved = r.Starved()
-	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady
-	return p
+	return w.Campaign.took(s, p, r, dir, err)
 }
 
 // again returns the command that repeats the sweep; with --out it goes on.
@@ -375,13 +240,10 @@ func (w *Sweep) again() string {
 
 // Plan returns what the sweep would do.
 func (w *Sweep) Plan() ([]Outline, error) {
-	dir := w.config.Out
-	if dir != "" {
-		if err := sweepable(dir); err != nil {
-			return nil, err
-		}
+	if err := w.usable(); err != nil {
+		return nil, err
 	}
-	step := *w.config
+	step := w.config
 	step.Out = ""
 	rows, err := w.app.Outline("sweep", &step, run.Steps{Load: true, Check: !step.NoCheck})
 	if err != nil {
@@ -410,7 +272,7 @@ func (w *Sweep) Plan() ([]Outline, error) {
 			kind, _, _ := clusterNodes(step.Cluster)
 			*value = "a cluster " + kind + " of as many nodes as the steps say, " + how
 		case rows[i][0] == "directory":
-			*value = cmp.Or(dir, strings.Replace(*value, "TIME-"+step.Workload, "TIME-"+step.Workload+"-sweep", 1))
+			*value = w.shownDir()
 		case rows[i][0] == "command":
 			*value = w.again()
 		}

@@ -19,8 +19,6 @@ import (
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
-	"stroppy/internal/sweep/rounds"
-	"stroppy/internal/sweep/study"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -274,12 +272,12 @@ func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
 	}
-	switch {
-	case study.Holds(dir):
+	switch sweep.KindOf(dir) {
+	case sweep.Scenarios:
 		return a.reportScenarios(dir, format, open)
-	case sweep.Holds(dir):
+	case sweep.Steps:
 		return a.reportSweep(dir, format, open)
-	case rounds.Holds(dir):
+	case sweep.Comparison:
 		return a.reportComparison(dir, format, open)
 	}
 	result, err := run.ReadResult(dir)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,6 @@ import (
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
-	"stroppy/internal/sweep/rounds"
-	"stroppy/internal/sweep/study"
 )
 
 // The bounds of one comparison: its rounds, and its sides, which are named by letters.
@@ -46,7 +45,7 @@ func (a *app) compareCommand() *cobra.Command {
 	format := outputFormat(c)
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
 	dry := dryRunFlag(c)
-	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`, which must not hold anything yet")
+	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`; one that was interrupted goes on")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err
@@ -92,60 +91,58 @@ func (a *app) compare(files []string, databases []scenario.Setting, times int, o
 	if err := noRuns(files); err != nil {
 		return err
 	}
-	c, err := campaign.NewComparison(a.App, out, files, databases, times)
+	c, err := campaign.NewCompared(a.App, out, files, databases, times)
 	if err != nil {
 		return err
 	}
 	if dry {
 		return a.printPlan(c.Plan())
 	}
-	c.Print = func(bool) error {
-		compared, err := a.printComparison(c.Sides, c.Dir, c.Book.Command, format, "")
-		if err != nil {
-			return err
+	c.Print = func(partial bool) error {
+		if partial {
+			return nil
 		}
-		if err := a.comparisonPage(compared, c.Dir, format == output.Text); err != nil {
-			return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.Dir)
-		}
-		return nil
+		_, err := a.reportComparison(c.Dir, format, true)
+		return err
 	}
 	return c.Run()
 }
 
-// compareRuns compares recorded runs, each a side of its own, and makes a page of
-// that in the directory out; none where that is empty.
+// compareRuns compares recorded runs, each a side of its own. It makes a page of the comparison in
+// the directory out, if that is not empty.
 func (a *app) compareRuns(dirs []string, out, format string) error {
-	var sides []report.Side
+	b := &sweep.Book{
+		Kind: sweep.Comparison, Names: dirs, Repeat: 1, Finished: true, Stroppy: registry.Version(),
+		StartedAt: time.Now().UTC().Format(time.RFC3339), Command: "stroppy report" + session.Quoted(dirs),
+	}
 	if out != "" {
-		if err := campaign.OfComparison(run.Vacant(out)); err != nil {
+		if err := campaign.Unusable(b.Kind, run.Vacant(out)); err != nil {
 			return err
 		}
 	}
+	from, err := filepath.Abs(out)
 	for _, dir := range dirs {
-		recorded, err := recordedRun(dir)
-		if err != nil {
+		to, failed := filepath.Abs(dir)
+		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
+		if near, failed := filepath.Rel(from, to); failed == nil {
+			to = near
+		}
+		b.Points = append(b.Points, sweep.Point{Scenario: dir, Dir: to})
 	}
-	command := "stroppy report" + session.Quoted(dirs)
-	compared, err := a.printComparison(sides, out, command, format, "")
+	compared, err := a.printComparison(b, dirs, out, format)
 	if err != nil || out == "" {
 		return err
 	}
-	book, err := rounds.Of(dirs, out)
-	if err != nil {
-		return err
-	}
-	book.Command, book.Stroppy = command, registry.Version()
 	if err = os.MkdirAll(out, 0o777); err == nil {
-		err = book.Save(out)
+		err = b.Save(out)
 	}
 	if err == nil {
 		err = a.comparisonPage(compared, out, format == output.Text)
 	}
 	if err != nil {
-		return campaign.OfComparison(run.Unusable(out, err))
+		return campaign.Unusable(b.Kind, run.Unusable(out, err))
 	}
 	return nil
 }
@@ -165,31 +162,20 @@ func recordedRun(dir string) (report.Recorded, error) {
 	return recorded, err
 }
 
-// reportComparison shows a comparison that was kept again, and makes its page again,
-// whose path it returns.
-func (a *app) reportComparison(dir, format string, open bool) (page string, err error) {
-	book, err := rounds.Read(dir)
+// reportComparison shows a comparison that was kept, and makes its page, whose path it returns. must
+// is set if a page that cannot be made is an error.
+func (a *app) reportComparison(dir, format string, must bool) (page string, err error) {
+	b, err := sweep.Comparison.Read(dir)
 	if err != nil {
 		return "", err
 	}
-	var sides []report.Side
-	for i, side := range book.Sides {
-		if len(side.Runs) == 0 {
-			return "", exit.Usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to compare with for side %s (%s): `%s` makes it again", dir, report.SideName(i), side.Name, book.Command)
-		}
-		read := report.Side{Name: side.Name}
-		for _, folder := range side.Dirs(dir) {
-			recorded, err := recordedRun(folder)
-			if err != nil {
-				return "", err
-			}
-			read.Runs = append(read.Runs, recorded)
-		}
-		sides = append(sides, read)
+	if n := len(b.Points); n < len(b.Names) {
+		return "", exit.Usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to "+
+			"compare with for side %s (%s): `%s` makes it again", dir, report.SideName(n), b.Names[n], b.Command)
 	}
-	c, err := a.printComparison(sides, dir, book.Command, format, book.Missing())
-	if err == nil && (format == output.Text || open) {
-		err = a.unmade(a.comparisonPage(c, dir, format == output.Text), open)
+	c, err := a.printComparison(b, b.Runs(dir), dir, format)
+	if err == nil && (format == output.Text || must) {
+		err = a.unmade(a.comparisonPage(c, dir, format == output.Text), must)
 	}
 	return filepath.Join(dir, report.ComparisonPageName), err
 }
@@ -222,41 +208,17 @@ func noHistory(dir string) error {
 	return cmp.Or(ofSeveral(dir), exit.Usagef("%s is no run's directory: there is no history in it", dir))
 }
 
-// ofSeveral refuses the directory of a sweep or a comparison where that of a run is needed; nil
-// for any other. One of a book that cannot be read has no example.
+// ofSeveral returns an error for the directory of a campaign, where that of a run is needed; nil for
+// any other. The error names a run as an example if the book can be read.
 func ofSeveral(dir string) error {
-	what, example := "", ""
-	switch {
-	case study.Holds(dir):
-		what = "sweep"
-		if book, err := study.Read(dir); err == nil {
-			for _, row := range book.Rows {
-				if row.Dir != "" {
-					example = cmp.Or(example, filepath.Join(dir, row.Dir))
-				}
-			}
-		}
-	case sweep.Holds(dir):
-		what = "sweep"
-		if book, err := sweep.Read(dir); err == nil && len(book.Points) > 0 {
-			example = filepath.Join(dir, book.Points[0].Dir)
-		}
-	case rounds.Holds(dir):
-		what = "comparison"
-		if book, err := rounds.Read(dir); err == nil {
-			for _, side := range book.Sides {
-				for _, run := range side.Dirs(dir) {
-					example = cmp.Or(example, run)
-				}
-			}
-		}
-	default:
+	kind, example := sweep.KindOf(dir), ""
+	if kind == "" {
 		return nil
 	}
-	if example != "" {
-		example = ", such as " + scenario.Quote(example)
+	if b, err := kind.Read(dir); err == nil && len(b.Runs(dir)) > 0 {
+		example = ", such as " + scenario.Quote(b.Runs(dir)[0])
 	}
-	return exit.Usagef("%s is the directory of a %s and not of a run: name the folders of its runs%s", dir, what, example)
+	return exit.Usagef("%s is the directory of a %s and not of a run: name the folders of its runs%s", dir, kind, example)
 }
 
 // pattern writes a path so that filepath.Glob takes it literally.
@@ -274,13 +236,24 @@ func noRuns(files []string) error {
 	return nil // of one alone it is said when it is read
 }
 
-// printComparison prints a comparison. missing says why it has not all of its runs; empty: it has.
-func (a *app) printComparison(sides []report.Side, dir, command, format, missing string) (*report.ComparisonData, error) {
-	c, err := report.Compare(sides, dir, command)
+// printComparison prints a comparison whose runs are in these directories, its own being dir.
+func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) (*report.ComparisonData, error) {
+	sides := make([]report.Side, len(b.Names))
+	for i, folder := range runs {
+		recorded, err := recordedRun(folder)
+		if err != nil {
+			return nil, err
+		}
+		side := &sides[i%len(sides)]
+		side.Name, side.Runs = b.Names[i%len(sides)], append(side.Runs, recorded)
+	}
+	c, err := report.Compare(sides, dir, b.Command)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
-	if missing != "" {
+	missing := ""
+	if due := b.Repeat * len(b.Names); len(runs) < due {
+		missing = fmt.Sprintf("The comparison is not finished: it has %d of its %s.", len(runs), report.Counted(uint64(due), "run"))
 		c.CutOff(missing)
 	}
 	if format == output.Text {

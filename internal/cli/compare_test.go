@@ -18,7 +18,7 @@ func TestComparisonPageThatCannotBeWritten(t *testing.T) {
 		code           int
 	}{
 		{"memory:", "comparison.html: ", "", 3},
-		{"memory:?mutant=swap&rate=0.1", "invalid: a check found a violation in c/01-a", "comparison.html: ", 1},
+		{"memory:?mutant=swap&rate=0.1", "invalid: a check found a violation in 01-a", "comparison.html: ", 1},
 	} {
 		scenario := filepath.Join(t.TempDir(), "a.yaml")
 		if err := os.WriteFile(scenario, []byte("db: '"+c.db+"'\naccounts: 200\nclients: 2\nrate: 400\nduration: 500ms\n"), 0o644); err != nil {

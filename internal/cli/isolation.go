@@ -28,6 +28,7 @@ func (a *app) isolationCommand() *cobra.Command {
 	levels := c.Flags().StringArray("level", nil, "try this `LEVEL` alone, as the database names it; may be repeated")
 	only := c.Flags().Bool("schedules-only", false, "no load: under a minute, and nothing is kept unless --out says where")
 	followers := c.Flags().Bool("followers", false, "with --cluster: carry out the transactions of schedules that only read on the nodes that do not lead, each by itself; needs --schedules-only")
+	dry := dryRunFlag(c)
 	format := c.Flags().String("format", "text", "print the matrix as `FORMAT`: text or markdown")
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
@@ -46,19 +47,20 @@ func (a *app) isolationCommand() *cobra.Command {
 				return exit.Usagef("--%s is of the load, and --schedules-only leaves that out", name)
 			}
 		}
-		i := campaign.NewIsolation(a.App, &config)
-		i.Levels, i.SchedulesOnly, i.Followers = *levels, *only, *followers
-		m, err := i.Run()
-		if err == nil {
-			err = a.printMatrix(m, i.Dir, config.JSON, *format)
-		}
-		switch {
-		case err != nil || m.Verdict == "valid":
+		i, err := campaign.NewIsolation(a.App, &config, *levels, *only, *followers)
+		if err != nil {
 			return err
-		case m.Verdict == "invalid":
-			return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", m.Reason))
 		}
-		return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", m.Reason))
+		if *dry {
+			return a.printPlan(i.Plan())
+		}
+		i.Print = func(partial bool) error {
+			if partial || i.Matrix == nil {
+				return nil
+			}
+			return a.printMatrix(i.Matrix, i.Dir, config.JSON, *format)
+		}
+		return i.Run()
 	}
 	return c
 }

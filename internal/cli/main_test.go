@@ -122,7 +122,7 @@ func unswept(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unswept dir steps")
 	}
 	dir := ts.MkAbs(args[0])
-	book, err := sweep.Read(dir)
+	book, err := sweep.Steps.Read(dir)
 	ts.Check(err)
 	steps, err := strconv.Atoi(args[1])
 	ts.Check(err)

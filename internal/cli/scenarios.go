@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/output"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep"
 	"stroppy/internal/sweep/study"
 )
 
@@ -63,23 +64,24 @@ func flagsOf(c *cobra.Command) (given []scenario.Setting, own map[string]string)
 // reportScenarios shows a sweep over scenarios again and makes its page again, whose path it
 // returns.
 func (a *app) reportScenarios(dir, format string, open bool) (page string, err error) {
-	w := &campaign.Scenarios{Campaign: campaign.Campaign{Dir: dir}}
-	if w.Book, err = study.Read(dir); err != nil {
+	book, err := sweep.Scenarios.Read(dir)
+	if err != nil {
 		return "", err
 	}
-	if w.Published, err = campaign.Published(); err != nil {
+	published, err := campaign.Published()
+	if err != nil {
 		return "", err
 	}
 	if format == output.Text {
-		err = study.Text(a.Stdout, w.Book, dir, w.Published)
+		err = study.Text(a.Stdout, book, dir, published)
 	} else {
 		var set *output.Set
-		if set, err = output.OfScenarios(w.Book, w.Published, dir, run.ReadResult); err == nil {
+		if set, err = output.OfScenarios(book, published, dir, run.ReadResult); err == nil {
 			err = a.printSet(set, format)
 		}
 	}
 	if err == nil && (format == output.Text || open) {
-		err = a.unmade(study.SavePage(w.Book, dir, w.Published, w.Onwards()), open)
+		err = a.unmade(study.SavePage(book, dir, published, campaign.Onwards(book, dir)), open)
 	}
 	return filepath.Join(dir, study.PageName), err
 }

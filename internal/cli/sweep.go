@@ -95,7 +95,7 @@ func (a *app) sweep(w *campaign.Sweep, asJSON, dry bool) error {
 
 // reportSweep shows a sweep and makes its page again, whose path it returns.
 func (a *app) reportSweep(dir, format string, open bool) (page string, err error) {
-	book, err := sweep.Read(dir)
+	book, err := sweep.Steps.Read(dir)
 	if err != nil {
 		return "", err
 	}

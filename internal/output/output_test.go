@@ -14,7 +14,6 @@ import (
 
 	"stroppy/internal/report"
 	"stroppy/internal/sweep"
-	"stroppy/internal/sweep/study"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -78,9 +77,9 @@ func sets(t *testing.T) map[string]*Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scenarios, err := OfScenarios(&study.Book{
-		Over: []string{"study/one", "two.yaml", "three.yaml"}, Seed: 7, Command: "stroppy sweep --over scenarios",
-		Rows: []study.Row{{Scenario: "study/one", Dir: "01-one", Verdict: "invalid", Database: "PostgreSQL 15.13"}, {Scenario: "two.yaml", Problem: "start the cluster: it is not here"}},
+	scenarios, err := OfScenarios(&sweep.Book{Kind: sweep.Scenarios,
+		Names: []string{"study/one", "two.yaml", "three.yaml"}, Seed: 7, Command: "stroppy sweep --over scenarios",
+		Points: []sweep.Point{{Scenario: "study/one", Dir: "01-one", Verdict: "invalid", Database: "PostgreSQL 15.13"}, {Scenario: "two.yaml", Problem: "start the cluster: it is not here"}},
 	}, nil, "s", read)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func TestKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scenarios, err := OfScenarios(&study.Book{Over: []string{"one"}, Finished: true, Rows: []study.Row{{Scenario: "one", Dir: "01-one", Verdict: "unknown"}}}, nil, "s", gone)
+	scenarios, err := OfScenarios(&sweep.Book{Kind: sweep.Scenarios, Names: []string{"one"}, Finished: true, Points: []sweep.Point{{Scenario: "one", Dir: "01-one", Verdict: "unknown"}}}, nil, "s", gone)
 	if err != nil {
 		t.Fatal(err)
 	}

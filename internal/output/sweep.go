@@ -70,11 +70,11 @@ func OfSweep(b *sweep.Book, dir string, read Reader) (*Set, error) {
 }
 
 // OfScenarios returns the set of a sweep over scenarios, with the runs that could not be made.
-func OfScenarios(b *study.Book, published []study.Published, dir string, read Reader) (*Set, error) {
+func OfScenarios(b *sweep.Book, published []study.Published, dir string, read Reader) (*Set, error) {
 	s := &Set{Lead: []string{"scenario"}, document: study.NewDocument(b, published, ""), Whole: &Whole{Kind: "sweep", Name: dir, json: b}}
-	s.ofSweep(b.Finished, len(b.Rows))
-	for _, name := range b.Over {
-		row, r := b.Row(name), Run{}
+	s.ofSweep(b.Finished, len(b.Points))
+	for _, name := range b.Names {
+		row, r := b.Point(name), Run{}
 		switch {
 		case row == nil:
 			r = due("", "", "This scenario was not run, or not to its end.")
@@ -186,7 +186,7 @@ func pointFigures(axis sweep.Axis, p *sweep.Point) map[string]float64 {
 
 // rowFigures are the numbers that a sweep over scenarios kept of a run, by their keys in a result.
 // One without clients has no load phase that is known.
-func rowFigures(r *study.Row) map[string]float64 {
+func rowFigures(r *sweep.Point) map[string]float64 {
 	figures := map[string]float64{}
 	if r.Clients > 0 {
 		figures["clients"], figures["committed"] = float64(r.Clients), float64(r.Committed)
@@ -195,7 +195,7 @@ func rowFigures(r *study.Row) map[string]float64 {
 		figures["footprint_bytes"] = float64(*r.Footprint)
 	}
 	return known(figures, map[string]*float64{
-		"tps.mean": r.TPS, "tps.median": r.MedianTPS, "tps.max": r.BestTPS,
+		"tps.mean": r.TPS, "tps.median": r.Median, "tps.max": r.Best,
 		"latency_ms.mean": r.MeanMS, "latency_ms.p99": r.P99MS, "latency_ms.max": r.MaxMS,
 	})
 }

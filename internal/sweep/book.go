@@ -1,41 +1,157 @@
 package sweep
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"stroppy/internal/report"
 )
 
-// FileName is the book's name in the directory of the sweep.
-const FileName = "sweep.json"
+// Kind is a kind of campaign. Its text is the name of the file that keeps the book.
+type Kind string
 
-// maxFile is the largest sweep.json that is read, in bytes.
+// The kinds of campaigns.
+const (
+	Steps      Kind = "sweep.json" // also the zero value
+	Scenarios  Kind = "scenarios.json"
+	Comparison Kind = "comparison.json"
+	Levels     Kind = "levels.json" // the load of an isolation matrix
+)
+
+// maxFile is the largest book that is read, in bytes.
 const maxFile = 16 << 20
 
-// Book is what a sweep has come to so far, as sweep.json keeps it.
+// String returns the noun for a campaign of the kind.
+func (k Kind) String() string {
+	switch k {
+	case Comparison:
+		return "comparison"
+	case Levels:
+		return "isolation test"
+	}
+	return "sweep"
+}
+
+// KindOf returns the kind of the campaign whose book a directory holds; empty if it holds none.
+func KindOf(dir string) Kind {
+	for _, k := range []Kind{Scenarios, Steps, Comparison, Levels} {
+		if _, err := os.Stat(filepath.Join(dir, string(k))); err == nil {
+			return k
+		}
+	}
+	return ""
+}
+
+// Book is what a campaign has come to so far: a sweep, scenarios, a comparison, or the load of an
+// isolation matrix.
 type Book struct {
+	Kind Kind `json:"-"`
+	// Over is the text of a Spec. Names are the scenarios in their order, the
+	// sides of a comparison, or the levels of an isolation test.
+	Over  string   `json:"-"`
+	Names []string `json:"-"`
+	// Points are in the order in which they were run. Those of a comparison alternate between its sides.
+	Points []Point `json:"-"`
+
 	Schema    int    `json:"schema"`
 	Workload  string `json:"workload"`
 	Database  string `json:"database"`
-	Over      string `json:"over"`     // as Spec prints it
-	Scenario  string `json:"scenario"` // of every step; what the sweep changes and the seed left out
-	Seed      uint64 `json:"seed"`
+	Scenario  string `json:"scenario"` // of every run, without the seed and what the campaign changes
+	Seed      uint64 `json:"seed"`     // of each run that names none
 	StartedAt string `json:"started_at"`
-	Command   string `json:"command,omitempty"` // repeats it from its beginning; with --out it goes on
-	Machine   string `json:"machine,omitempty"` // that drove
+	Command   string `json:"command"` // repeats the campaign; with --out it continues
+	Machine   string `json:"machine"` // that drove
 
-	Environment *report.Environment `json:"environment,omitempty"` // of the first step
+	Environment *report.Environment `json:"environment,omitempty"` // of the first run
 
-	Stroppy  string  `json:"stroppy,omitempty"` // the version
-	Finished bool    `json:"finished"`
-	Repeat   int     `json:"repeat,omitempty"` // how often each step is measured, where it is more than once
-	Points   []Point `json:"points"`           // in the order in which they were run
+	Stroppy  string `json:"stroppy"` // the version
+	Finished bool   `json:"finished"`
+	Repeat   int    `json:"repeat,omitempty"` // measurements of each step, or rounds of a comparison, if more than one
 
-	Conclusions *Conclusions `json:"conclusions,omitempty"` // from all points, as the text and the page have them
+	Conclusions *Conclusions   `json:"conclusions,omitempty"` // of a sweep, from all points
+	Tables      []report.Table `json:"tables,omitzero"`       // of studies, with our measurements beside theirs
+}
+
+// Side is a side of a comparison, as comparison.json keeps it.
+type Side struct {
+	Name string   `json:"name"`
+	Runs []string `json:"runs"` // their directories, relative to the directory of the comparison
+}
+
+// plain is a Book without methods.
+type plain Book
+
+// form is the content of a book's file. The kinds have different keys for the names and the runs.
+type form struct {
+	plain
+	Over   any     `json:"over,omitempty"` // a text, or a list of scenarios
+	Points []Point `json:"points,omitzero"`
+	Runs   []Point `json:"runs,omitzero"`
+	Rounds int     `json:"rounds,omitempty"`
+	Sides  []Side  `json:"sides,omitempty"`
+}
+
+// MarshalJSON returns the content of the book's file.
+func (b *Book) MarshalJSON() ([]byte, error) {
+	f, points := form{plain: plain(*b)}, append([]Point{}, b.Points...)
+	switch b.Kind {
+	case Scenarios, Levels:
+		f.Over, f.Runs = append([]string{}, b.Names...), points
+	case Comparison:
+		f.Rounds, f.Runs = b.Repeat, points
+		for i, name := range b.Names {
+			side := Side{name, []string{}}
+			for at := i; at < len(points); at += len(b.Names) {
+				side.Runs = append(side.Runs, points[at].Dir)
+			}
+			f.Sides = append(f.Sides, side)
+		}
+	default:
+		f.Over, f.Points = b.Over, points
+	}
+	return json.Marshal(f)
+}
+
+// book returns the book of a file. A comparison that an earlier version kept has sides without
+// results.
+func (f *form) book(kind Kind) (*Book, error) {
+	b := (*Book)(&f.plain)
+	b.Kind, b.Points = kind, append(f.Points, f.Runs...)
+	switch over := f.Over.(type) {
+	case string:
+		b.Over = over
+	case []any:
+		for _, name := range over {
+			b.Names = append(b.Names, fmt.Sprint(name))
+		}
+	}
+	for _, side := range f.Sides {
+		b.Names = append(b.Names, side.Name)
+	}
+	for round := 0; len(f.Runs) == 0 && round < f.Rounds; round++ {
+		for _, side := range f.Sides {
+			if round < len(side.Runs) {
+				b.Points = append(b.Points, Point{Scenario: side.Name, Dir: side.Runs[round]})
+			}
+		}
+	}
+	switch kind {
+	case Comparison:
+		if b.Repeat = f.Rounds; len(b.Names) < 2 {
+			return nil, errors.New("it names fewer than two sides")
+		}
+	case Steps:
+		if _, err := Parse(b.Over); err != nil {
+			return nil, fmt.Errorf("it does not fit schema %d: %w", report.Schema, err)
+		}
+	}
+	return b, nil
 }
 
 // Conclusions are what the steps together show. What is not claimed is null, and
@@ -72,61 +188,115 @@ type Coefficient struct {
 	High  *float64 `json:"high"`
 }
 
-// ErrOther says that a directory holds another sweep than the one asked for.
-var ErrOther = errors.New("another sweep is kept there")
+// ErrOther is the error of a directory that holds another campaign than the one asked for.
+var ErrOther = errors.New("another one is kept there")
 
-// Resume returns what a directory keeps of the sweep that b describes: b itself
-// where it keeps nothing yet. ErrOther: it keeps a sweep over something else, or
-// of another scenario.
+// Resume returns the book that a directory keeps of the campaign b, or b if it keeps none.
 func (b *Book) Resume(dir string) (*Book, error) {
-	kept, err := Read(dir)
+	kept, err := b.Kind.Read(dir)
+	refused := func(format string, args ...any) (*Book, error) {
+		return nil, fmt.Errorf("go on with the %s in %s: %w: take another directory", b.Kind, dir, fmt.Errorf(format, args...))
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return b, nil
 	case err != nil:
 		return nil, err
 	case kept.Over != b.Over:
-		return nil, fmt.Errorf("go on with the sweep in %s: %w: over %s, and this one is over %s: take another directory", dir, ErrOther, kept.Over, b.Over)
+		return refused("%w: over %s, and this one is over %s", ErrOther, kept.Over, b.Over)
+	case !slices.Equal(kept.Names, b.Names):
+		return refused("%w, over other scenarios or levels", ErrOther)
 	case kept.Scenario != b.Scenario:
-		return nil, fmt.Errorf("go on with the sweep in %s: %w: its steps have other settings: take another directory", dir, ErrOther)
+		return refused("%w: its runs have other settings", ErrOther)
+	case len(kept.Points) > 0 && kept.Stroppy != b.Stroppy:
+		return refused("its runs were made by stroppy %s and this is %s", kept.Stroppy, b.Stroppy)
+	case b.Repeat > 0 && b.Repeat < kept.Repeat:
+		return refused("each run is repeated %d times there, and --repeat %d is less", kept.Repeat, b.Repeat)
+	case b.Seed != 0 && kept.Seed != 0 && b.Seed != kept.Seed,
+		b.Kind == Comparison && kept.Seed == 0 && len(kept.Points) > 0: // of an earlier version
+		return refused("its seed is %d and not %d", kept.Seed, b.Seed)
 	}
+	kept.Seed, kept.Repeat = max(kept.Seed, b.Seed), max(kept.Repeat, b.Repeat)
+	kept.Finished, kept.Command, kept.Stroppy = false, b.Command, b.Stroppy
 	return kept, nil
 }
 
-// Holds reports whether a directory is one of a sweep.
-func Holds(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, FileName))
-	return err == nil
+// Read reads the book in a directory. If there is none, the error is an fs.ErrNotExist.
+func (k Kind) Read(dir string) (*Book, error) {
+	k = cmp.Or(k, Steps)
+	return report.ReadFile(dir, string(k), k.String(), maxFile, k.parse)
 }
 
-// Read reads the book in a sweep's directory. Where there is none the error is
-// an fs.ErrNotExist.
-func Read(dir string) (*Book, error) { return report.ReadFile(dir, FileName, "sweep", maxFile, parse) }
-
-func parse(data []byte) (*Book, error) {
-	b, err := report.Decode[Book](data, "sweep")
+func (k Kind) parse(data []byte) (*Book, error) {
+	f, err := report.Decode[form](data, k.String())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Parse(b.Over); err != nil {
-		return nil, fmt.Errorf("it does not fit schema %d: %w", report.Schema, err)
-	}
-	return b, nil
+	return f.book(k)
 }
 
 // Save puts the book in place at once: nobody ever sees half of it.
 func (b *Book) Save(dir string) error {
 	b.Schema = report.Schema
-	if b.Points == nil {
-		b.Points = []Point{}
+	k := cmp.Or(b.Kind, Steps)
+	var err error
+	if k == Steps {
+		var spec Spec
+		if spec, err = Parse(b.Over); err == nil {
+			b.Conclusions = &summarize(spec.Axis, shown(b.Points, spec.Axis)).Conclusions
+		}
 	}
-	spec, err := Parse(b.Over)
+	if err == nil {
+		err = report.WriteJSON(dir, string(k), b)
+	}
 	if err != nil {
-		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
-	}
-	b.Conclusions = &summarize(spec.Axis, shown(b.Points, spec.Axis)).Conclusions
-	if err := report.WriteJSON(dir, FileName, b); err != nil {
-		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
+		return fmt.Errorf("keep the %s in %s: %w", k, dir, err)
 	}
 	return nil
+}
+
+// Point returns the run of a scenario; nil if it was not tried.
+func (b *Book) Point(scenario string) *Point {
+	if i := slices.IndexFunc(b.Points, func(p Point) bool { return p.Scenario == scenario }); i >= 0 {
+		return &b.Points[i]
+	}
+	return nil
+}
+
+// Done reports whether the book has a run of a scenario.
+func (b *Book) Done(scenario string) bool {
+	p := b.Point(scenario)
+	return p != nil && p.Problem == ""
+}
+
+// Put enters a run into the book in place of the earlier one of its scenario.
+func (b *Book) Put(p Point) {
+	if known := b.Point(p.Scenario); known != nil {
+		*known = p
+		return
+	}
+	b.Points = append(b.Points, p)
+}
+
+// Missing returns the scenarios that could not be run.
+func (b *Book) Missing() (names []string) {
+	for _, p := range b.Points {
+		if p.Problem != "" {
+			names = append(names, p.Scenario)
+		}
+	}
+	return names
+}
+
+// Runs returns the directories of a campaign's runs, if the directory of the campaign is dir.
+func (b *Book) Runs(dir string) (list []string) {
+	for _, p := range b.Points {
+		switch {
+		case filepath.IsAbs(p.Dir):
+			list = append(list, p.Dir)
+		case p.Dir != "":
+			list = append(list, filepath.Join(dir, p.Dir))
+		}
+	}
+	return list
 }

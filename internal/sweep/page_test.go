@@ -430,7 +430,7 @@ func FuzzPage(f *testing.F) {
 	}
 	f.Add([]byte(`{"schema":1,"over":"clients","points":[{"value":-1,"tps":1},{"value":1e300,"tps":1e300},{"value":0,"tps":1},{"value":2,"tps":3}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := parse(text)
+		b, err := Steps.parse(text)
 		if err != nil {
 			return
 		}
@@ -474,7 +474,7 @@ func TestNothingIsClaimedOfFewOrBadSteps(t *testing.T) {
 		if err := c.b.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := Read(dir)
+		kept, err := Steps.Read(dir)
 		if err != nil || !reflect.DeepEqual(kept.Conclusions.Findings, d.Findings) || kept.Conclusions.Law != nil {
 			t.Errorf("%s: the file has %+v, %v", name, kept.Conclusions, err)
 		}

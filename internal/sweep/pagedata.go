@@ -39,7 +39,7 @@ func Text(w io.Writer, b *Book, o report.Options) error {
 	if err != nil {
 		return err
 	}
-	d.AddFiles(o, FileName+" and "+PageName+"; a folder with its own report for each step", b.Finished)
+	d.AddFiles(o, string(Steps)+" and "+PageName+"; a folder with its own report for each step", b.Finished)
 	return d.WriteText(w, o.All())
 }
 

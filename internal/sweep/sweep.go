@@ -123,36 +123,6 @@ func (s Spec) String() string {
 	return string(s.Axis) + "=" + strings.Join(parts, ",")
 }
 
-// Point is what one step came to. What is not known is nil: the throughput where no
-// time was measured, and latencies where nothing was committed in it.
-type Point struct {
-	Value   float64 `json:"value"` // of the axis; 0 transactions a second is a closed loop
-	Dir     string  `json:"dir"`   // the run's, below the sweep's
-	Verdict string  `json:"verdict"`
-	// Objectives is what the limits that were given came to: met, missed or unknown; empty: none was given.
-	Objectives string `json:"objectives,omitempty"`
-	// ObjectivesText says which were not met, and what was measured; empty where all were.
-	ObjectivesText string `json:"objectives_text,omitempty"`
-	// Violations are what the checks found by which the verdict is invalid, the first of each.
-	Violations []report.FirstFinding `json:"violations,omitempty"`
-
-	TPS      *float64 `json:"tps"`     // committed a second, the mean
-	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none
-	High     *float64 `json:"tps_high"`
-	Median   *float64 `json:"tps_median"` // over whole seconds; nil where there were fewer than two
-	Best     *float64 `json:"tps_best"`   // whole second; nil where there were fewer than two
-	MeanMS   *float64 `json:"latency_mean_ms"`
-	P50MS    *float64 `json:"latency_p50_ms"`
-	P99MS    *float64 `json:"latency_p99_ms"`
-	P999MS   *float64 `json:"latency_p999_ms"`
-	MaxMS    *float64 `json:"latency_max_ms"`
-	Backlog  uint64   `json:"backlog"`    // due and never sent, shed ones included
-	Left     float64  `json:"left_share"` // that of all that was due
-	Unsteady bool     `json:"unsteady"`
-	Starved  bool     `json:"starved,omitempty"`         // the clients' machine did not give the run the processors that it needed
-	Samples  uint64   `json:"latency_samples,omitempty"` // that the latencies are of; 0: not known
-}
-
 // above says that a figure is known and above 0.
 func above(x *float64) bool { return x != nil && *x > 0 }
 

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"stroppy/internal/report"
+	"stroppy/internal/sweep"
 )
 
 // Published is what one study has published of its runs.
@@ -39,22 +40,22 @@ const none = "–"
 // figure is something measured of a run, or of what was run.
 type figure struct {
 	name, column string
-	text         func(*Row) string
+	text         func(*sweep.Point) string
 }
 
 func figures() []figure {
 	bytes := func(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
 	return []figure{
-		{"clients", "our clients", func(r *Row) string { return report.Group(uint64(r.Clients)) }},
-		{"accounts", "our accounts", func(r *Row) string { return report.Group(r.Loaded) }},
-		{"committed", "our committed", func(r *Row) string { return report.Group(r.Committed) }},
-		{"tps", "our TPS", func(r *Row) string { return report.Perhaps(r.TPS, report.RateText) }},
-		{"tps_median", "our median TPS", func(r *Row) string { return report.Perhaps(r.MedianTPS, report.RateText) }},
-		{"tps_best", "our best second", func(r *Row) string { return report.Perhaps(r.BestTPS, report.RateText) }},
-		{"mean_ms", "our mean, ms", func(r *Row) string { return report.Perhaps(r.MeanMS, report.LatencyText) }},
-		{"p99_ms", "our 99 %, ms", func(r *Row) string { return report.Perhaps(r.P99MS, report.LatencyText) }},
-		{"max_ms", "our max, ms", func(r *Row) string { return report.Perhaps(r.MaxMS, report.LatencyText) }},
-		{"footprint", "our footprint", func(r *Row) string { return report.Perhaps(r.Footprint, bytes) }},
+		{"clients", "our clients", func(r *sweep.Point) string { return report.Group(uint64(r.Clients)) }},
+		{"accounts", "our accounts", func(r *sweep.Point) string { return report.Group(r.Loaded) }},
+		{"committed", "our committed", func(r *sweep.Point) string { return report.Group(r.Committed) }},
+		{"tps", "our TPS", func(r *sweep.Point) string { return report.Perhaps(r.TPS, report.RateText) }},
+		{"tps_median", "our median TPS", func(r *sweep.Point) string { return report.Perhaps(r.Median, report.RateText) }},
+		{"tps_best", "our best second", func(r *sweep.Point) string { return report.Perhaps(r.Best, report.RateText) }},
+		{"mean_ms", "our mean, ms", func(r *sweep.Point) string { return report.Perhaps(r.MeanMS, report.LatencyText) }},
+		{"p99_ms", "our 99 %, ms", func(r *sweep.Point) string { return report.Perhaps(r.P99MS, report.LatencyText) }},
+		{"max_ms", "our max, ms", func(r *sweep.Point) string { return report.Perhaps(r.MaxMS, report.LatencyText) }},
+		{"footprint", "our footprint", func(r *sweep.Point) string { return report.Perhaps(r.Footprint, bytes) }},
 	}
 }
 
@@ -97,11 +98,11 @@ func (t *PublishedTable) has(over []string) bool {
 }
 
 // tables are those of the studies that the sweep has scenarios of, with ours beside.
-func (b *Book) tables(published []Published) (list []report.PageTable) {
+func tables(b *sweep.Book, published []Published) (list []report.PageTable) {
 	for _, p := range published {
 		for i := range p.Tables {
-			if t := &p.Tables[i]; t.has(b.Over) {
-				list = append(list, b.beside(p.Study, t))
+			if t := &p.Tables[i]; t.has(b.Names) {
+				list = append(list, beside(b, p.Study, t))
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func (b *Book) tables(published []Published) (list []report.PageTable) {
 }
 
 // beside is a table of a study, a line for each scenario of a row. Theirs is cited once.
-func (b *Book) beside(study string, p *PublishedTable) report.PageTable {
+func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
 	var ours []figure
 	columns := slices.Clone(p.Columns)
 	for _, name := range p.Ours {
@@ -133,7 +134,7 @@ func (b *Book) beside(study string, p *PublishedTable) report.PageTable {
 			if i == 0 {
 				copy(cells, row.Cells)
 			}
-			t.Rows = append(t.Rows, b.line(cells, ours, name))
+			t.Rows = append(t.Rows, line(b, cells, ours, name))
 		}
 	}
 	t.Markdown = t.AsMarkdown()
@@ -154,12 +155,12 @@ func (t *PublishedTable) words() (columns []int) {
 }
 
 // line adds what a scenario came to. A cell has a number only where it was measured.
-func (b *Book) line(cells []string, ours []figure, name string) report.PageRow {
-	row, state := b.Row(name), ""
+func line(b *sweep.Book, cells []string, ours []figure, name string) report.PageRow {
+	row, state := b.Point(name), ""
 	switch {
 	case name == none:
 		state = none
-	case !slices.Contains(b.Over, name):
+	case !slices.Contains(b.Names, name):
 		state = "not in this sweep"
 	case row == nil:
 		state = "not run yet"
@@ -176,11 +177,11 @@ func (b *Book) line(cells []string, ours []figure, name string) report.PageRow {
 	if state != "" {
 		return report.PageRow{Cells: append(cells, none, state, none, name)}
 	}
-	return report.PageRow{Cells: append(cells, scaled(row), row.Verdict, row.server(), name)}
+	return report.PageRow{Cells: append(cells, scaled(row), row.Verdict, server(row), name)}
 }
 
 // scaled is by what a run was scaled down.
-func scaled(r *Row) string {
+func scaled(r *sweep.Point) string {
 	if r.ScaledDown == 0 {
 		return none
 	}
@@ -188,9 +189,7 @@ func scaled(r *Row) string {
 }
 
 // server is the database without what its version has in parentheses, such as that of a package.
-func (r *Row) server() string {
+func server(r *sweep.Point) string {
 	name, _, _ := strings.Cut(r.Database, " (")
 	return name
 }
-
-func joined(parts ...string) string { return strings.TrimSpace(strings.Join(parts, " ")) }

@@ -122,7 +122,7 @@ func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind 
 	}
 	control.Create(t, namespace, objects)
 	account := control.AccountConfig(t, namespace, "some-stroppy")
-	if said := tried(account); strings.Contains(said, "may not") || !strings.Contains(said, "not well after 1s") {
+	if said := tried(account); strings.Contains(said, "may not") || !strings.Contains(said, "not healthy after 1s") {
 		t.Errorf("with the chart's account it says: %s", said)
 	}
 	given := rulesOf(t, control, namespace)

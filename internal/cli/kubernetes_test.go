@@ -33,7 +33,7 @@ func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 		code       int
 		says       string
 	}{
-		{"fails", "15s", nil, 3, "it is not well after 15s"},
+		{"fails", "15s", nil, 3, "it is not healthy after 15s"},
 		{"interrupted", "5m", os.Interrupt, 3, ""},
 		{"terminated", "5m", syscall.SIGTERM, 3, ""},
 		{"killed", "5m", os.Kill, -1, ""},

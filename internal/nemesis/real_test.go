@@ -379,7 +379,7 @@ func TestLoopback(t *testing.T) {
 	s := openShops(t, 3, true)
 	for _, line := range []string{"partition leader", "partition client from n0", "slow n0 by 10ms", "mix: kill n0 | lossy n1 by 5%"} {
 		_, err := New(s, s.network, script(t, line), 1)
-		if err == nil || !strings.Contains(err.Error(), "no addresses of their own") {
+		if err == nil || !strings.Contains(err.Error(), "share one address") {
 			t.Errorf("%s on loopback: %v", line, err)
 		}
 	}

@@ -139,7 +139,7 @@ func TestParams(t *testing.T) {
 		"max_offset=500ms":                     "",
 		"max_offset=0s":                        "from 1ms",
 		"set.server.time_until_store_dead=75s": "",
-		"set.Bad Name=1":                       "no name of a setting",
+		"set.Bad Name=1":                       "not the name of a setting",
 		"election_tick=6":                      "the nearest is election_ticks",
 		"election_ticks=6&election_ticks=7":    "give it once",
 	})

@@ -18,7 +18,7 @@ func TestParams(t *testing.T) {
 		"exclude=yes":          "neither on nor off",
 		"knobs=fast":           "one of test",
 		"set.max_outage=1":     "",
-		"set.Bad Name=1":       "no name of a setting",
+		"set.Bad Name=1":       "not the name of a setting",
 		"redundance=double":    "the nearest is redundancy",
 		"storage=ssd&storage=": "give it once",
 	})

@@ -1,7 +1,7 @@
-// Package kubernetes runs databases in a Kubernetes cluster that is there: it applies the
-// resources of a kind, waits until the database answers, reaches its pods from this program,
-// kills and replaces them, has Chaos Mesh cut their network, and takes all away again. A
-// folder below it holds one kind. It changes nothing that it has not made.
+// Package kubernetes runs databases in an existing Kubernetes cluster. It applies the resources of a kind, waits
+// until the database answers, and reaches its pods from this program. It kills and replaces pods, makes Chaos Mesh
+// cut their network, and removes all that it has made. Each folder below it holds one kind. It changes no objects of
+// others.
 package kubernetes
 
 import (
@@ -26,15 +26,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access says which Kubernetes cluster is used, and what of it.
+// Access selects a Kubernetes cluster and a namespace in it.
 type Access struct {
-	Kubeconfig string // a file; empty: what kubectl takes, or the service account of this pod
-	Context    string // of the kubeconfig; empty: its current one
+	Kubeconfig string // a file; empty: the one that kubectl uses, or the service account of this pod
+	Context    string // in the kubeconfig; empty: its current context
 	Namespace  string // empty: the context's, or default
 }
 
-// API is a namespace of a Kubernetes cluster. Its methods may be called from several
-// goroutines.
+// API is a namespace of a Kubernetes cluster. Its methods may be called from several goroutines.
 type API struct {
 	Namespace string
 	config    *rest.Config
@@ -44,15 +43,14 @@ type API struct {
 }
 
 const (
-	// connectLimit bounds how long the API server may take for its first answer.
+	// connectLimit bounds the time for the first answer of the API server.
 	connectLimit = 10 * time.Second
-	// requests a second, and at once, that are made of the API server at most: client-go's own
-	// 5 a second are too few where an effect has to be seen soon.
+	// queries and burst limit the requests to the API server per second and at once. client-go's default of 5 per
+	// second is too few to see an effect soon.
 	queries, burst = 50, 100
 )
 
-// Connect finds the API server, and returns when that has said who we are. The error is one
-// sentence.
+// Connect finds the API server and returns when the server has accepted the credentials. The error is one sentence.
 func Connect(ctx context.Context, a Access) (*API, error) {
 	fail := func(err error) error { return fmt.Errorf("connect to Kubernetes: %w", err) }
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -63,7 +61,7 @@ func Connect(ctx context.Context, a Access) (*API, error) {
 		return nil, fail(noConfig(a, rules, err))
 	}
 	config.QPS, config.Burst, config.UserAgent = queries, burst, manager
-	config.WarningHandler = rest.NoWarnings{} // they would be printed among the run's own lines
+	config.WarningHandler = rest.NoWarnings{} // they would appear among the lines of the run
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, fail(err)
@@ -86,10 +84,10 @@ func Connect(ctx context.Context, a Access) (*API, error) {
 	return api, nil
 }
 
-// Host is the API server's address.
+// Host returns the API server's address.
 func (a *API) Host() string { return a.config.Host }
 
-// noConfig says why there is no usable kubeconfig.
+// noConfig returns why there is no usable kubeconfig.
 func noConfig(a Access, rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -99,14 +97,14 @@ func noConfig(a Access, rules *clientcmd.ClientConfigLoadingRules, err error) er
 		if all, errLoad := rules.Load(); errLoad == nil && len(all.Contexts) > 0 {
 			known = strings.Join(slices.Sorted(maps.Keys(all.Contexts)), ", ")
 		}
-		return fmt.Errorf("the kubeconfig has no context %q, and these: %s", a.Context, known)
+		return fmt.Errorf("the kubeconfig has no context %q; it has: %s", a.Context, known)
 	case clientcmd.IsEmptyConfig(err):
 		return errors.New("there is no kubeconfig: set KUBECONFIG, or give ?kubeconfig=FILE")
 	}
 	return fmt.Errorf("the kubeconfig cannot be used: %w", err)
 }
 
-// explain makes of an API server's error what a person can do about it.
+// explain adds to an API server's error what to do about it.
 func (a *API) explain(err error) error {
 	var reached *url.Error
 	var network net.Error
@@ -123,10 +121,10 @@ func (a *API) explain(err error) error {
 	return err
 }
 
-// url is a path of the API server.
+// url returns the URL of a path of the API server.
 func (a *API) url(path string) *url.URL {
 	base, _, err := rest.DefaultServerURL(a.config.Host, a.config.APIPath, schema.GroupVersion{}, true)
-	if err != nil { // with such an address Connect had failed
+	if err != nil { // Connect fails with such an address
 		base = &url.URL{Scheme: "https", Host: a.config.Host}
 	}
 	u := *base
@@ -135,7 +133,7 @@ func (a *API) url(path string) *url.URL {
 	return &u
 }
 
-// now is the time by the API server's clock, to a second.
+// now returns the time of the API server's clock, to a second.
 func (a *API) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -145,12 +143,12 @@ func (a *API) now(ctx context.Context) (time.Time, error) {
 	}
 	t, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
-		return t, fmt.Errorf("the API server at %s does not say what time it is: %w", a.Host(), err)
+		return t, fmt.Errorf("the API server at %s does not return its time: %w", a.Host(), err)
 	}
 	return t, nil
 }
 
-// get reads a path of the API server that is no object.
+// get reads a path of the API server that is not an object.
 func (a *API) get(ctx context.Context, path string) ([]byte, error) {
 	text, _, err := a.ask(ctx, path)
 	return text, err
@@ -178,8 +176,8 @@ func (a *API) ask(ctx context.Context, path string) ([]byte, http.Header, error)
 	return nil, nil, fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
 }
 
-// reasons are those that API machinery knows of some answers.
+// reasons are the API machinery's reasons for some status codes.
 var reasons = map[int]metav1.StatusReason{http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusNotFound: metav1.StatusReasonNotFound}
 
-// mostRead bounds an answer that is no object, in bytes.
+// mostRead bounds the size in bytes of an answer that is not an object.
 const mostRead = 16 << 20

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEcho holds that the echoes that come back are counted, at the rate that was asked for. It is in
-// a network namespace of its own, where echoes need no right, as in the probe's pod.
+// TestEcho checks that returned echoes are counted and that they are sent at the requested rate. It uses a network
+// namespace of its own, where echoes need no privilege, as in the probe's pod.
 func TestEcho(t *testing.T) {
-	runtime.LockOSThread() // which ends with the test, and the namespace with it
+	runtime.LockOSThread() // the thread and the namespace end with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("a network namespace needs root: %v", err)
 	}

@@ -17,20 +17,18 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Chaos Mesh's resources are those of its API version v1alpha1
-// (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).
+// Chaos Mesh's API version v1alpha1 (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).
 const (
 	chaosGroup   = "chaos-mesh.org"
 	chaosVersion = chaosGroup + "/v1alpha1"
 )
 
 const (
-	// cleanAnnotation with the value forced has Chaos Mesh let an object go whose faults it
-	// cannot heal.
+	// cleanAnnotation with the value "forced" makes Chaos Mesh release an object whose faults it cannot heal.
 	cleanAnnotation = "chaos-mesh.chaos-mesh.org/cleanFinalizer"
-	// stuckAfter is how long Chaos Mesh may take to heal what is deleted.
+	// stuckAfter bounds the time in which Chaos Mesh heals a deleted object.
 	stuckAfter = 20 * time.Second
-	// injectLimit bounds how long it may take to inject.
+	// injectLimit bounds the time of an injection.
 	injectLimit  = 30 * time.Second
 	installChaos = "helm install chaos-mesh chaos-mesh/chaos-mesh --namespace chaos-mesh --create-namespace"
 )
@@ -41,16 +39,16 @@ func chaosKind(kind string) schema.GroupVersionKind {
 
 func isChaos(o *Object) bool { return o.GroupVersionKind().Group == chaosGroup }
 
-// faults counts the objects, whose names it makes different.
+// faults counts the objects to give them different names.
 var faults atomic.Int64
 
-// chaos is a fault of Chaos Mesh that is injected.
+// chaos is an injected fault of Chaos Mesh.
 type chaos struct {
 	cluster *Cluster
 	objects []*Object
 }
 
-// inject makes Chaos Mesh objects with these specifications: see injectAll.
+// inject makes Chaos Mesh objects with these specifications, see injectAll.
 func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]any) (*chaos, error) {
 	var objects []*Object
 	for _, spec := range specs {
@@ -59,8 +57,8 @@ func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]a
 	return c.injectAll(ctx, objects)
 }
 
-// injectAll makes Chaos Mesh objects, which get names of their own, and returns when it says of
-// each that all is injected. After an error nothing of them is left, or the error says so.
+// injectAll makes Chaos Mesh objects, gives them names, and returns when Chaos Mesh reports that all are injected.
+// After an error none of them is left, or the error says so.
 func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, error) {
 	for _, kind := range kindsOf(objects) {
 		if err := c.owner.willMake(ctx, kind); err != nil {
@@ -87,14 +85,14 @@ func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, err
 		healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
 		defer cancel()
 		if errHeal := x.heal(healing); errHeal != nil {
-			err = fmt.Errorf("%w; and it could not be taken back: %w", err, errHeal)
+			err = fmt.Errorf("%w; and it could not be undone: %w", err, errHeal)
 		}
 		return nil, err
 	}
 	return x, nil
 }
 
-// injected waits until Chaos Mesh says that a fault is injected into all its pods.
+// injected waits until Chaos Mesh reports that a fault is injected into all its pods.
 func (a *API) injected(ctx context.Context, o *Object) error {
 	err := cluster.RetryEvery(ctx, removeEvery, func() error {
 		now, err := a.Get(ctx, o.GroupVersionKind(), o.GetName())
@@ -115,13 +113,13 @@ func (a *API) injected(ctx context.Context, o *Object) error {
 	return err
 }
 
-// condition says whether a condition of an object is true.
+// condition reports whether a condition of an object is true.
 func condition(o *Object, name string) bool {
 	holds, _ := Condition(o, name)
 	return holds
 }
 
-// records is what Chaos Mesh says of the pods that a fault is to be injected into.
+// records returns Chaos Mesh's report about the pods of a fault.
 func records(o *Object) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "experiment", "containerRecords")
 	var said []string
@@ -143,9 +141,8 @@ func records(o *Object) string {
 	return " (" + strings.Join(said, "; ") + ")"
 }
 
-// heal deletes the objects and returns when they have gone, which they do once their faults
-// are healed. One that does not go is made to, and the error says so, because nobody has seen
-// its fault end then.
+// heal deletes the objects and returns when they are gone, which is after their faults are healed. An object that
+// does not disappear is released by force. This is an error, because nobody has seen its fault end.
 func (x *chaos) heal(ctx context.Context) error {
 	return each(x.objects, func(o *Object) error {
 		forced := false
@@ -164,7 +161,7 @@ func (x *chaos) heal(ctx context.Context) error {
 				if err := x.cluster.api.release(ctx, now); err != nil {
 					return err
 				}
-				return fmt.Errorf("%s is there yet%s", describe(o), records(now))
+				return fmt.Errorf("%s still exists%s", describe(o), records(now))
 			}
 			return nil
 		})
@@ -172,17 +169,17 @@ func (x *chaos) heal(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("heal a fault by Chaos Mesh: %w", err)
 		case forced:
-			return fmt.Errorf("%s was not healed by Chaos Mesh within %v, so that it was released by its annotation %s", describe(o), stuckAfter, cleanAnnotation)
+			return fmt.Errorf("%s was not healed by Chaos Mesh within %v, so it was released by its annotation %s", describe(o), stuckAfter, cleanAnnotation)
 		}
 		return nil
 	})
 }
 
-// workflow is the kind of a Workflow of faults, which injects them by and by.
+// workflow is the kind of a Workflow, which injects several faults one after the other.
 const workflow = "Workflow"
 
-// Chaos has Chaos Mesh inject what a YAML file of its objects says, in the namespace of the
-// cluster and under names of this run. The effect is Chaos Mesh's own word.
+// Chaos makes Chaos Mesh inject the objects of a YAML file, in the namespace of the cluster and with names of this
+// run. The effect is only what Chaos Mesh reports.
 func (c *Cluster) Chaos(ctx context.Context, file string) (cluster.Effect, error) {
 	objects, err := readChaos(file)
 	if err != nil {
@@ -192,12 +189,12 @@ func (c *Cluster) Chaos(ctx context.Context, file string) (cluster.Effect, error
 	if err != nil {
 		return cluster.Effect{}, err
 	}
-	return cluster.Effect{Seen: "injected, as Chaos Mesh says", Heal: func(ctx context.Context) (string, error) {
-		return "gone, as Chaos Mesh says", x.heal(ctx)
+	return cluster.Effect{Seen: "injected, according to Chaos Mesh", Heal: func(ctx context.Context) (string, error) {
+		return "gone, according to Chaos Mesh", x.heal(ctx)
 	}}, nil
 }
 
-// ChaosFile says why the objects in a file can never be made.
+// ChaosFile returns why the objects of a file can never be made, or nil.
 func (c *Cluster) ChaosFile(file string) error {
 	objects, err := readChaos(file)
 	if err != nil {
@@ -206,11 +203,10 @@ func (c *Cluster) ChaosFile(file string) error {
 	return c.chaosAllowed(kindsOf(objects), nil)
 }
 
-// chaosAllowed says why objects of Chaos Mesh cannot be made: it is not there, or this account
-// lacks a right to them, or one of the further ones.
+// chaosAllowed returns why objects of Chaos Mesh cannot be made: it is not installed, or this account lacks a right.
 //
-// What was allowed once counts as allowed from then on: it is asked again where a fault is due, and
-// nothing there may wait for the API server.
+// A positive answer is remembered, because it is needed again when a fault is due, and nothing there may wait for the
+// API server.
 func (c *Cluster) chaosAllowed(kinds []schema.GroupVersionKind, rights []Right) error {
 	if c.planned {
 		return nil
@@ -246,7 +242,7 @@ func (c *Cluster) askChaos(kinds []schema.GroupVersionKind, rights []Right) erro
 	return c.api.Require(ctx, rights)
 }
 
-// readChaos reads Chaos Mesh objects.
+// readChaos reads Chaos Mesh objects from a file.
 func readChaos(file string) (objects []*Object, err error) {
 	fail := func(err error) error { return fmt.Errorf("read the Chaos Mesh objects in %s: %w", file, err) }
 	text, err := os.Open(file)
@@ -265,18 +261,18 @@ func readChaos(file string) (objects []*Object, err error) {
 			return objects, nil
 		case err != nil:
 			return nil, fail(err)
-		case len(o.Object) == 0: // between two lines of ---
+		case len(o.Object) == 0: // an empty document
 		case !isChaos(o):
-			return nil, fail(fmt.Errorf("there is a %s of %q, which is none of Chaos Mesh's", o.GetKind(), o.GetAPIVersion()))
+			return nil, fail(fmt.Errorf("there is a %s of %q, which does not belong to Chaos Mesh", o.GetKind(), o.GetAPIVersion()))
 		case o.GetKind() == "Schedule":
-			return nil, fail(errors.New("a Schedule does not say when it has injected: give its object, and `every` in the script"))
+			return nil, fail(errors.New("a Schedule does not report its injections: use its object, and `every` in the script"))
 		default:
 			objects = append(objects, NewObject(o.GetAPIVersion(), o.GetKind(), "", map[string]any{"spec": o.Object["spec"]}))
 		}
 	}
 }
 
-// forceFinalizers has Chaos Mesh let an object go that it has not healed.
+// forceFinalizers makes Chaos Mesh release an object that it has not healed.
 func (a *API) forceFinalizers(ctx context.Context, o *Object) error {
 	return a.Patch(ctx, o.GroupVersionKind(), o.GetName(), map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{cleanAnnotation: "forced"}}})

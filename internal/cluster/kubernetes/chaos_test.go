@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// chosen is a cluster whose pods need not run.
+// chosen returns a cluster whose pods need not run.
 func chosen(t *testing.T, a *API, run string) *Cluster {
 	t.Helper()
 	c := &Cluster{kind: plain(), api: a, run: run, spec: &Spec{Name: run, Nodes: 3}, pods: &podWatch{}}
@@ -28,35 +28,34 @@ func chosen(t *testing.T, a *API, run string) *Cluster {
 	return c
 }
 
-// injectWithin is how long an injection that will not succeed is waited for: longer than a busy machine takes to
-// apply its object.
+// injectWithin is how long to wait for an injection that must fail. A busy machine applies the object in less time.
 const injectWithin = 8 * time.Second
 
-// testChaos holds that the real schemas of Chaos Mesh take what is made for each fault, that a fault that Chaos Mesh
-// does not inject is an error, and that nothing is left of it then.
+// testChaos checks that the schemas of Chaos Mesh accept the objects of each fault. A fault that Chaos Mesh does not
+// inject must be an error and leave nothing behind.
 func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-chaos")
 	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults: %s", why)
 	}
 	api := x.api
-	x.api = nil // where a fault is due nobody is asked again
+	x.api = nil // later calls do not ask the API server
 	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults any more: %s", why)
 	}
 	x.api = api
-	says(t, x.LinkFaults(cluster.ToClient), "nothing here can cut")
+	says(t, x.LinkFaults(cluster.ToClient), "cannot be cut")
 	if why := x.LinkFaults(cluster.Bandwidth); why != nil {
 		t.Errorf("links can have no limit: %s", why)
 	}
 	says(t, x.nodes[0].Steered(), "this kind of server cannot be asked for its time")
-	says(t, x.nodes[0].DiskFaults(), "nobody can have this kind of server write")
+	says(t, x.nodes[0].DiskFaults(), "this kind of server cannot be made to write")
 	x.database = writers{}
 	if why := x.nodes[0].DiskFaults(); why != nil {
 		t.Errorf("disks can have no faults: %s", why)
 	}
 	x.unmetered = "this account may not get it"
-	says(t, x.nodes[0].Stressable(), "what its pod uses is not known", "this account may not get it")
+	says(t, x.nodes[0].Stressable(), "the processor use of its pod is not known", "this account may not get it")
 	x.meter = &meter{}
 	if why := x.nodes[0].Stressable(); why != nil {
 		t.Errorf("processors cannot be taken up: %s", why)
@@ -84,7 +83,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 			defer cancel()
 			_, err := x.inject(ctx, made.kind, made.specs...)
 			says(t, err, "is not injected", "chosen no pod")
-			if n := strings.Count(err.Error(), x.run+"-"); n < len(made.specs) { // with others that say that the time was up
+			if n := strings.Count(err.Error(), x.run+"-"); n < len(made.specs) { // others only report the time-out
 				t.Errorf("of %d objects that are not injected %d are named: %v", len(made.specs), n, err)
 			}
 			faultsLeft(t, x.api)
@@ -103,7 +102,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	faultsLeft(t, x.api)
 	_, err = x.Partition(t.Context(), []cluster.Cut{{From: cluster.Client, To: 0}})
-	says(t, err, "nothing here can cut")
+	says(t, err, "cannot be cut")
 }
 
 // faultsLeft fails if a namespace has an object of Chaos Mesh.
@@ -118,8 +117,8 @@ func faultsLeft(t *testing.T, a *API) {
 	}
 }
 
-// testChaosFile holds that the objects of a file are those that are made, under names of this run, and that what is
-// none of Chaos Mesh's is refused.
+// testChaosFile checks that the objects of a file are made, with names of this run, and that objects of others are
+// refused.
 func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	x := chosen(t, a, "stroppy-file")
@@ -131,11 +130,11 @@ func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 	const kill = "apiVersion: chaos-mesh.org/v1alpha1\nkind: PodChaos\nmetadata: {name: theirs, namespace: elsewhere}\nspec: {action: pod-failure, mode: one, selector: {labelSelectors: {app: plain}}}\n"
 	for name, refused := range map[string]struct {
 		text, says string
-		late       bool // only Chaos Mesh sees it
+		late       bool // only Chaos Mesh detects it
 	}{
 		"nothing":     {"", "there is none", false},
 		"no yaml":     {"a: b: c", "read the Chaos Mesh objects", false},
-		"other":       {kill + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "none of Chaos Mesh's", false},
+		"other":       {kill + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "does not belong to Chaos Mesh", false},
 		"schedule":    {"apiVersion: chaos-mesh.org/v1alpha1\nkind: Schedule\n", "`every` in the script", false},
 		"no kind":     {strings.Replace(kill, "PodChaos", "PodOrder", 1), "has no PodOrder", false},
 		"no action":   {strings.Replace(kill, "pod-failure", "nothing", 1), "nothing", true},
@@ -174,8 +173,8 @@ func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 	faultsLeft(t, a)
 }
 
-// testStuckChaos holds that an object that Chaos Mesh does not let go is released by its annotation, and that the
-// heal does not count. A stand-in of Chaos Mesh injects, and lets go only what is forced.
+// testStuckChaos checks that an object that Chaos Mesh does not release is released by its annotation, and that this
+// heal is an error. A stand-in for Chaos Mesh injects, and releases only by force.
 func testStuckChaos(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	x := chosen(t, a, "stroppy-stuck")
@@ -188,8 +187,8 @@ func testStuckChaos(t *testing.T, c *kubetest.ControlPlane) {
 	faultsLeft(t, a)
 }
 
-// standInOf stands in for Chaos Mesh: it says of each object of a kind that it is injected, and holds it by a
-// finalizer, if one is named, until it is forced.
+// standInOf stands in for Chaos Mesh. It reports each object of a kind as injected. If a finalizer is named, it holds
+// the object by the finalizer until it is forced.
 func standInOf(ctx context.Context, a *API, kind, finalizer string) {
 	for ctx.Err() == nil {
 		all, _ := a.list(ctx, chaosKind(kind), ManagedByLabel+"="+manager)

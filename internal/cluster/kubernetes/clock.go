@@ -11,17 +11,17 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// timeChaos has the processes of a container see another time (TimeChaosSpec).
+// timeChaos changes the time that the processes of a container see (TimeChaosSpec).
 const timeChaos = "TimeChaos"
 
-// Clock is a database whose servers say what time they have.
+// Clock is a database whose servers can be asked for their time.
 type Clock interface {
 	Now(ctx context.Context, node int) (time.Time, error)
 }
 
 var errNoClock = errors.New("this kind of server cannot be asked for its time, so the fault could not be verified")
 
-// Steered says why the clock of the node's server cannot be put forward or back, nil if it can.
+// Steered returns why the clock of the node's server cannot be changed, or nil if it can.
 func (n *node) Steered() error {
 	if _, ok := n.cluster.database.(Clock); !ok {
 		return errNoClock
@@ -32,7 +32,7 @@ func (n *node) Steered() error {
 // Awake reports whether the node's server can be asked.
 func (n *node) Awake() bool { return n.Running() }
 
-// Now is the time that the node's server says it is.
+// Now returns the server's own time.
 func (n *node) Now(ctx context.Context) (time.Time, error) {
 	c, ok := n.cluster.database.(Clock)
 	if !ok {
@@ -41,13 +41,13 @@ func (n *node) Now(ctx context.Context) (time.Time, error) {
 	return c.Now(ctx, n.number)
 }
 
-// JumpClock puts the clock of the node's server forward by a time, or back by a negative one. The pod's processes see
-// it, and those that they fork. A pod that is made meanwhile has a right clock.
+// JumpClock moves the clock of the node's server by a duration. The pod's processes and their children see it. A new
+// pod has the right time.
 func (n *node) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
 	e, err := cluster.JumpClock(ctx, n, by, func(ctx context.Context) (func(context.Context) error, error) {
 		x, err := n.cluster.inject(ctx, timeChaos, clockSpec(n.cluster, n.number, by))
 		if err != nil {
-			return nil, fmt.Errorf("put the clock of %s: %w", n.Name(), err)
+			return nil, fmt.Errorf("change the clock of %s: %w", n.Name(), err)
 		}
 		return x.heal, nil
 	})
@@ -57,7 +57,7 @@ func (n *node) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect,
 	return e, err
 }
 
-// clockSpec is a TimeChaos of one pod.
+// clockSpec returns a TimeChaos for one pod.
 func clockSpec(c *Cluster, node int, by time.Duration) map[string]any {
 	return map[string]any{"mode": "all", "selector": c.selects(node), "timeOffset": by.String()}
 }

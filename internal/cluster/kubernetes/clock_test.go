@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clocks is a database that is asked for nothing here but whether its clocks can be read.
+// clocks is a database whose clocks can be read.
 type clocks struct{ Database }
 
 func (clocks) Now(context.Context, int) (time.Time, error) {

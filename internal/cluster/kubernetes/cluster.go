@@ -19,46 +19,43 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// Cluster is a database that this program has made in Kubernetes. Its methods may be called
-// from several goroutines.
+// Cluster is a database that this program uses in Kubernetes. Its methods may be called from several goroutines.
 type Cluster struct {
 	kind     *Kind
 	api      *API
 	spec     *Spec
-	run      string          // names what is made: the database, or the faults and the probe alone
-	record   *cluster.Record // nil where this machine keeps none
+	run      string          // names the objects of this run: the database, or only the faults and the probe
+	record   *cluster.Record // nil if this machine keeps none
 	owner    *ownership
 	pods     *podWatch
 	nodes    []*node
 	database Database
-	planned  bool // nothing is connected, so that what the API server decides is not known
-	*network      // of the pods; a nemesis.Network
+	planned  bool // a dry run: nothing is connected, and the API server's decisions are unknown
+	*network      // links of the pods; a nemesis.Network
 
-	meter     *meter // nil where nothing can be read
-	unmetered string // why
+	meter     *meter // nil if nothing can be read
+	unmetered string // why there is no meter
 
-	folders []string   // that Stop removes, where no record does
+	folders []string   // to be removed by Stop if there is no record
 	kept    bool       // Stop leaves the database
-	holding sync.Mutex // while the pods' template is another one
-	// replacing is held while an operator makes a node anew: the data of another one are not to be
-	// taken away until its own have their copies there.
+	holding sync.Mutex // held while the pods' template is changed
+	// replacing is held while an operator makes a node anew. The data of another node must not be removed before the
+	// new node has its copies.
 	replacing sync.Mutex
-	granted   sync.Map // of the faults of Chaos Mesh that this account may make, true
+	granted   sync.Map // faults of Chaos Mesh that this account may make, as keys
 	stop      sync.Once
 	stopErr   error
 }
 
-// leftover is what finds the objects of a run again, and is the name of a cluster.LeftObjects
-// as JSON.
+// leftover identifies the objects of a run. As JSON it is the name of a cluster.LeftObjects.
 type leftover struct{ Kubeconfig, Context, Namespace, Run string }
 
-// Start makes a database of the kind, and returns when all its nodes answer. Its parameters
-// are those of Kind.read. An error leaves nothing behind; it is a *cluster.ParamError where a
-// parameter is wrong. The cluster is a cluster.Mover where the database is a Mover. version is
-// that of this program, which names its own image.
+// Start makes a database of the kind and returns when all its nodes answer. Kind.read documents the parameters;
+// version is this program's version, for its image. An error leaves nothing behind. It is a *cluster.ParamError if a
+// parameter is wrong. The cluster is a cluster.Mover if the database is a Mover.
 func Start(ctx context.Context, k *Kind, o cluster.Options, version string) (cluster.Cluster, error) {
 	c, err := start(ctx, k, o, version)
-	if err != nil && ctx.Err() != nil { // what was going on just then is not why
+	if err != nil && ctx.Err() != nil { // the interrupted step is not the cause
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	if err != nil {
@@ -67,7 +64,7 @@ func Start(ctx context.Context, k *Kind, o cluster.Options, version string) (clu
 	return c.capable(), nil
 }
 
-// movable is a cluster that can hand its lead over.
+// movable is a cluster that can hand leadership over.
 type movable struct {
 	*Cluster
 	Mover
@@ -111,7 +108,7 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, asked.wait, fmt.Errorf("it is not well after %v", asked.wait))
+	limited, cancel := context.WithTimeoutCause(ctx, asked.wait, fmt.Errorf("it is not healthy after %v", asked.wait))
 	defer cancel()
 	if err = c.begin(ctx, asked, objects); err == nil {
 		err = c.startUp(limited, asked, objects)
@@ -122,14 +119,14 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	return c, nil
 }
 
-// drawName returns a name that no other run has.
+// drawName returns a random name for a run.
 func drawName() string {
 	var name [4]byte
-	_, _ = rand.Read(name[:]) // which never fails (crypto/rand)
+	_, _ = rand.Read(name[:]) // never fails (crypto/rand)
 	return namePrefix + hex.EncodeToString(name[:])
 }
 
-// allowed refuses what would fail half way.
+// allowed returns an error if the start would fail half way.
 func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
 	if err := c.api.namespaceThere(ctx); err != nil {
 		return err
@@ -145,9 +142,9 @@ func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
 	return c.api.Require(ctx, rights)
 }
 
-// begin notes, here and in Kubernetes, what is about to be made.
+// begin records, here and in Kubernetes, what is about to be made.
 func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err error) {
-	if system.Supported() == nil { // elsewhere the lease alone finds it again
+	if system.Supported() == nil { // on other systems only the lease finds the objects again
 		if c.record, err = cluster.NewRecord(fmt.Sprintf("k8s/%s:%d", c.kind.Name, c.spec.Nodes)); err != nil {
 			return err
 		}
@@ -170,7 +167,7 @@ func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err e
 	return err
 }
 
-// startUp applies the objects, if the database is not there yet, and waits until it is well.
+// startUp applies the objects, if the database does not exist yet, and waits until it is healthy.
 func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err error) {
 	selector := a.selector
 	if selector == "" {
@@ -213,8 +210,7 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 	return ctx.Err()
 }
 
-// namePods finds the nodes' pods. Where the operator names them it waits until there are as many
-// as there are to be.
+// namePods finds the nodes' pods. If the operator names them, it waits until all pods exist.
 func (c *Cluster) namePods(ctx context.Context) error {
 	if c.kind.Pod(c.spec, 0) != "" {
 		for i := range c.spec.Nodes {
@@ -235,37 +231,37 @@ func (c *Cluster) namePods(ctx context.Context) error {
 	})
 }
 
-// serverPods are the pods that have the labels, without those that have done their work: operators
-// have jobs whose pods have the servers' labels.
+// serverPods returns the pods with the servers' labels, except completed ones: operators have jobs whose pods have
+// the servers' labels.
 func (c *Cluster) serverPods() []*corev1.Pod {
 	return slices.DeleteFunc(c.pods.all(), func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
 }
 
-// adopt takes the pods that are there for the database's. What made them starts them again.
+// adopt makes the existing pods the nodes of the database. Their controller restarts them.
 func (c *Cluster) adopt(selector string) error {
 	pods := c.serverPods()
 	if len(pods) == 0 {
-		return errHopeless(fmt.Sprintf("no pod in the namespace %s has the labels %s: `kubectl get pods --show-labels` shows what they have", c.api.Namespace, selector))
+		return errHopeless(fmt.Sprintf("no pod in the namespace %s has the labels %s: `kubectl get pods --show-labels` shows their labels", c.api.Namespace, selector))
 	}
 	kind := *c.kind
 	kind.StatefulSet = false
 	kind.Pod = func(_ *Spec, i int) string { return pods[i].Name }
 	c.kind, c.spec.Nodes = &kind, len(pods)
-	for i := range kind.Operators { // of which several may be installed
+	for i := range kind.Operators { // several may be installed
 		if c.spec.Name = kind.Operators[i].NameOf(pods[0].Labels); c.spec.Name != "" {
 			c.spec.Operator = &kind.Operators[i]
 			return nil
 		}
 	}
 	if len(kind.Operators) > 0 {
-		return errHopeless(fmt.Sprintf("the pod %s has no label with the name of its database, as an operator of k8s/%s gives its pods: choose others by selector=, or give the database's own address with --db", pods[0].Name, kind.Name))
+		return errHopeless(fmt.Sprintf("the pod %s lacks the label with the name of its database that operators of k8s/%s set: select other pods by selector=, or use the database's address with --db", pods[0].Name, kind.Name))
 	}
 	return nil
 }
 
-// settle has pods that come later join what there is, instead of making a cluster anew.
+// settle makes later pods join the existing cluster, and not form a new one.
 func (c *Cluster) settle(ctx context.Context) error {
 	if !c.kind.StatefulSet {
 		return nil
@@ -289,15 +285,15 @@ func (c *Cluster) applyAgain(ctx context.Context) error {
 
 var statefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 
-// errHopeless is what waiting does not change.
+// errHopeless is an error that waiting does not change.
 type errHopeless string
 
 func (e errHopeless) Error() string { return string(e) }
 
-// Hopeless is the error of what waiting does not change.
+// Hopeless returns an error that waiting does not change.
 func Hopeless(why string) error { return errHopeless(why) }
 
-// waitPods waits until all pods are ready, unless one never will be.
+// waitPods waits until all pods are ready, unless a pod will never be.
 func (c *Cluster) waitPods(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -323,10 +319,10 @@ func (c *Cluster) waitPods(ctx context.Context) error {
 	})
 }
 
-// askQuota is after how many looks at the pods Kubernetes is asked whether they are allowed.
+// askQuota is the number of checks of the pods after which Kubernetes is asked for exceeded quotas.
 const askQuota = 3
 
-// oneOf is the first of several errors, for a sentence.
+// oneOf returns the first of several errors, for a sentence.
 func oneOf(err error, all []error) error {
 	for _, one := range all {
 		if one != nil {
@@ -336,7 +332,7 @@ func oneOf(err error, all []error) error {
 	return err
 }
 
-// diagnose makes of an error in starting what a person can do something about.
+// diagnose adds to an error of the start what to do about it.
 func (c *Cluster) diagnose(err error) error {
 	var hopeless errHopeless
 	if errors.As(err, &hopeless) {
@@ -351,14 +347,14 @@ func (c *Cluster) diagnose(err error) error {
 			continue
 		}
 		if why := n.relay.failure(); why != nil {
-			err = fmt.Errorf("%w; the way to %s failed: %w", err, n.Name(), why)
+			err = fmt.Errorf("%w; the connection to %s failed: %w", err, n.Name(), why)
 			break
 		}
 	}
 	return c.api.diagnose(err, c.run, pods)
 }
 
-// podGone ends the connections to a pod that is there no more.
+// podGone ends the connections to a pod that no longer exists.
 func (c *Cluster) podGone(pod *corev1.Pod) {
 	for _, n := range c.nodes {
 		if n.pod == pod.Name && n.relay != nil {
@@ -367,7 +363,6 @@ func (c *Cluster) podGone(pod *corev1.Pod) {
 	}
 }
 
-// URL implements cluster.Cluster, as the methods below do.
 func (c *Cluster) URL() string { return c.database.URL() }
 
 func (c *Cluster) NodeURL(i int) string {
@@ -402,7 +397,7 @@ func (c *Cluster) WaitHealthy(ctx context.Context) error {
 	})
 }
 
-// Deployment says how the database was made and is reached, for the report.
+// Deployment describes how the database was made and is reached, for the report.
 func (c *Cluster) Deployment() string {
 	by := "a StatefulSet of stroppy's own"
 	if c.spec.Name != c.run {
@@ -421,7 +416,7 @@ func (c *Cluster) Deployment() string {
 	return strings.TrimSpace(fmt.Sprintf("Kubernetes, by %s; the pods are reached %s", by, way))
 }
 
-// Stop removes all that was made, but for the database after Keep. It may be called again.
+// Stop removes all that was made, except the database after Keep. It may be called again.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		var errs []error
@@ -458,12 +453,12 @@ func (c *Cluster) Stop() error {
 	return c.stopErr
 }
 
-// Clear removes what a run of this machine that was killed has left, by the name that its
-// record has; false: nothing is left.
+// Clear removes what a killed run of this machine left behind, by the name in its record. It reports whether anything
+// was left.
 func Clear(ctx context.Context, name string) (bool, error) {
 	var l leftover
 	if err := json.Unmarshal([]byte(name), &l); err != nil || !strings.HasPrefix(l.Run, namePrefix) {
-		return false, fmt.Errorf("clear what a run has left in Kubernetes: its record is damaged")
+		return false, fmt.Errorf("clear the objects of a run in Kubernetes: its record is damaged")
 	}
 	api, err := Connect(ctx, Access{Kubeconfig: l.Kubeconfig, Context: l.Context, Namespace: l.Namespace})
 	if err != nil {
@@ -471,7 +466,7 @@ func Clear(ctx context.Context, name string) (bool, error) {
 	}
 	leases, err := api.list(ctx, leaseKind, RunLabel+"="+l.Run)
 	if err != nil {
-		return false, fmt.Errorf("look for what %s has left: %w", l.Run, api.explain(err))
+		return false, fmt.Errorf("look for objects of %s: %w", l.Run, api.explain(err))
 	}
 	for i := range leases {
 		if isKept(&leases[i]) { // and its run was killed while it removed the rest

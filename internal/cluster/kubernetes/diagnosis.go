@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// shownEvents and shownLines are how much of what Kubernetes and a container have said an
-	// error shows.
+	// shownEvents and shownLines bound the events and the log lines in an error.
 	shownEvents, shownLines = 3, 3
-	// askLimit bounds a question that only makes an error better.
+	// askLimit bounds a query that only improves an error.
 	askLimit = 5 * time.Second
 )
 
-// event is what Kubernetes reports of an object.
+// event is an event that Kubernetes reports for an object.
 type event struct {
 	object, reason, message string
 	last                    string // RFC 3339
 }
 
-// warnings are the newest warnings about the objects whose names begin with prefix.
+// warnings returns the newest warnings about objects whose names begin with prefix.
 func (a *API) warnings(ctx context.Context, prefix string) (list []event) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -54,8 +53,8 @@ func (a *API) warnings(ctx context.Context, prefix string) (list []event) {
 	return list[:min(len(list), shownEvents)]
 }
 
-// lastWords are the last lines that a pod's first container wrote, of its run before this one
-// where it has ended.
+// lastWords returns the last lines of a pod's first container. If the container has ended, they are from its previous
+// run.
 func (a *API) lastWords(ctx context.Context, pod *corev1.Pod) string {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -70,7 +69,7 @@ func (a *API) lastWords(ctx context.Context, pod *corev1.Pod) string {
 	return text
 }
 
-// log are the last lines that a container of a pod wrote, as one, or of its run before this one.
+// log returns the last lines of a container as one line, or of its previous run.
 func (a *API) log(ctx context.Context, pod *corev1.Pod, container string, lines int, previous bool) (string, error) {
 	query := fmt.Sprintf("?container=%s&tailLines=%d", container, lines)
 	if previous {
@@ -80,9 +79,9 @@ func (a *API) log(ctx context.Context, pod *corev1.Pod, container string, lines 
 	return strings.Join(strings.Split(strings.TrimSpace(string(text)), "\n"), " | "), err
 }
 
-// diagnose adds to an error what Kubernetes says about the objects and pods of a cluster.
+// diagnose adds Kubernetes' warnings and log lines of a cluster's pods to an error.
 func (a *API) diagnose(err error, name string, pods []*corev1.Pod) error {
-	ctx := context.Background() // the one of who waited has ended
+	ctx := context.Background() // the caller's context has ended
 	var more []string
 	for _, e := range a.warnings(ctx, name) {
 		more = append(more, fmt.Sprintf("%s: %s %s", e.object, e.reason, strings.TrimSpace(e.message)))
@@ -102,8 +101,7 @@ func (a *API) diagnose(err error, name string, pods []*corev1.Pod) error {
 	return fmt.Errorf("%w; %s", err, strings.Join(more, "; "))
 }
 
-// quota is the first warning that says that a quota lets no pod of these names be made; empty
-// if none does.
+// quota returns the first warning that a quota forbids pods with these names, or "" if there is none.
 func (a *API) quota(ctx context.Context, name string) string {
 	for _, e := range a.warnings(ctx, name) {
 		if e.reason == "FailedCreate" && (strings.Contains(e.message, "exceeded quota") || strings.Contains(e.message, "is forbidden")) {

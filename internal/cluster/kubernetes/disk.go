@@ -16,23 +16,22 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// ioChaos has calls to the files of a container's volume fail or take longer (IOChaosSpec).
+// ioChaos makes calls to the files of a container's volume fail or take longer (IOChaosSpec).
 const ioChaos = "IOChaos"
 
-// Writer is a database one of whose servers can be had to write to its volume. The volume is of the
-// server's container alone, so that nobody else sees what becomes of it.
+// Writer is a database whose servers can be made to write to their volume. Only the server's container uses the
+// volume, so nobody else is affected.
 type Writer interface {
-	// Volume is the place in a server's container where the volume is mounted that Write goes to, and
-	// that has none of the server's files that are mapped into memory.
+	// Volume returns the mount point, in a server's container, of the volume that Write writes to. The server must
+	// not map files of this volume into memory.
 	Volume() string
-	// Write returns when a node's server has made something durable on its volume that no client
-	// sees and that does not stay.
+	// Write makes a node's server store something durably on its volume. No client sees it, and it does not stay.
 	Write(ctx context.Context, node int) error
 }
 
-var errNoWriter = errors.New("nobody can have this kind of server write to its volume, so nobody could see what becomes of its disk: take k8s/etcd, or inject an IOChaos of your own by `chaos 'FILE'`")
+var errNoWriter = errors.New("this kind of server cannot be made to write to its volume, so the fault could not be verified: use k8s/etcd, or inject an IOChaos of your own by `chaos 'FILE'`")
 
-// DiskFaults says why the volume of the node's server can have no faults, nil if it can.
+// DiskFaults returns why the volume of the node's server cannot have faults, or nil if it can.
 func (n *node) DiskFaults() error {
 	w, ok := n.cluster.database.(Writer)
 	if !ok {
@@ -46,8 +45,8 @@ func (n *node) DiskFaults() error {
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind(ioChaos)}, nil)
 }
 
-// FillDisk lets what needs room on the volume of the node's server fail: writes and new names. A
-// server that ends because of it is started again by Kubernetes, on a volume without the fault.
+// FillDisk makes operations that need space on the volume fail: writes and new names. If the server ends because of
+// this, Kubernetes starts it again on a volume without the fault.
 func (n *node) FillDisk(ctx context.Context) (cluster.Effect, error) {
 	v, err := n.injectVolume(ctx, seenWithin, fullDisk())
 	if err != nil {
@@ -56,7 +55,7 @@ func (n *node) FillDisk(ctx context.Context) (cluster.Effect, error) {
 	return v.full(ctx)
 }
 
-// full is the effect of a fault by which the volume has no room.
+// full returns the effect of a full volume.
 func (v *volume) full(ctx context.Context) (e cluster.Effect, err error) {
 	e = cluster.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
 		return v.heal(ctx, func(ctx context.Context) (string, error) {
@@ -76,47 +75,46 @@ func (v *volume) full(ctx context.Context) (e cluster.Effect, err error) {
 	return e, err
 }
 
-// noRoom says by what a volume is seen to have no room: by the end of its server, if that has ended,
-// or else by the error of a write.
+// noRoom returns how a full volume was seen: by the end of its server, or by the error of a write.
 func noRoom(write error, end *ending) (seen string, err error) {
 	switch {
 	case end != nil && end.unread == nil && noSpace(end.log):
-		return "its server ended, for there was no space left, and Kubernetes starts it again on a disk that has room", nil
+		return "its server ended because there was no space left; Kubernetes starts it again on a disk with space", nil
 	case end != nil:
-		return "", fmt.Errorf("its server has ended, and not for want of space that anybody saw: %w", end)
+		return "", fmt.Errorf("its server has ended for another reason than a full disk: %w", end)
 	case write == nil:
 		return "", errors.New("a write found space")
 	case !noSpace(write.Error()):
-		return "", fmt.Errorf("a write failed, and not for want of space: %w", write)
+		return "", fmt.Errorf("a write failed for another reason than a full disk: %w", write)
 	}
 	return "a write found no space", nil
 }
 
-// fullDisk is what an IOChaos says of what needs room.
+// fullDisk returns the part of an IOChaos for a full disk.
 func fullDisk() map[string]any {
 	return map[string]any{
-		"action": "fault", "errno": int64(28), // ENOSPC of Linux (errno(3))
+		"action": "fault", "errno": int64(28), // ENOSPC on Linux (errno(3))
 		"methods": []any{"write", "create", "mknod", "mkdir", "symlink", "link"},
 	}
 }
 
-// slowDisk is what it says of all calls.
+// slowDisk returns the part of an IOChaos for a slow disk.
 func slowDisk(perCall time.Duration) map[string]any {
 	return map[string]any{"action": "latency", "delay": perCall.String()}
 }
 
-// noSpace says whether a text has what ENOSPC is called (strerror(3)).
+// noSpace reports whether a text contains the message of ENOSPC (strerror(3)).
 func noSpace(text string) bool {
 	return strings.Contains(strings.ToLower(text), "no space left on device")
 }
 
-// writesSeen is how many writes, one after the other, show how long a write takes. One alone may be
-// late for another reason, such as a compaction.
+// writesSeen is the number of writes that show the duration of a write. A single write may be late for another
+// reason, such as a compaction.
 const writesSeen = 3
 
-// SlowDisk lets every call to the volume of the node's server take so much longer.
+// SlowDisk makes every call to the volume of the node's server take longer by perCall.
 func (n *node) SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Effect, error) {
-	const calls = 10 // that a write takes, or so
+	const calls = 10 // approximate number of calls per write
 	v, err := n.injectVolume(ctx, seenWithin+writesSeen*calls*perCall, slowDisk(perCall))
 	if err != nil {
 		return cluster.Effect{}, err
@@ -124,7 +122,7 @@ func (n *node) SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Eff
 	return v.slow(ctx, perCall)
 }
 
-// slow is the effect of a fault by which each call takes so much longer.
+// slow returns the effect of a slow volume.
 func (v *volume) slow(ctx context.Context, perCall time.Duration) (e cluster.Effect, err error) {
 	e = cluster.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
 		return v.heal(ctx, func(ctx context.Context) (string, error) {
@@ -137,7 +135,7 @@ func (v *volume) slow(ctx context.Context, perCall time.Duration) (e cluster.Eff
 	}}
 	e.Seen, err = v.observe(ctx, func(ctx context.Context) (string, error) {
 		times, err := v.writes(ctx)
-		if end := v.ended(ctx); end != nil { // which may take as long
+		if end := v.ended(ctx); end != nil { // its end may take as long
 			return "", fmt.Errorf("its server has ended: %w", end)
 		}
 		if err != nil {
@@ -148,39 +146,38 @@ func (v *volume) slow(ctx context.Context, perCall time.Duration) (e cluster.Eff
 	return e, err
 }
 
-// slowed says by what calls are seen to take so much longer: each of some writes takes as much longer
-// than the longest one before.
+// slowed returns how slow calls were seen: each write takes longer than the longest write before by at least perCall.
 func slowed(times []time.Duration, before, perCall time.Duration) (string, error) {
-	text := fmt.Sprintf("of %d writes one after the other each took %v or longer, and %v at most before", len(times), milliseconds(slices.Min(times)), milliseconds(before))
+	text := fmt.Sprintf("each of %d successive writes took at least %v, and at most %v before", len(times), milliseconds(slices.Min(times)), milliseconds(before))
 	if slices.Min(times) < before+perCall {
 		return "", errors.New(text)
 	}
 	return text, nil
 }
 
-// fast says by what writes are seen to be no slow ones any more: each of some takes less than that.
+// fast returns how the end of a slow disk was seen: each write takes less than a limit.
 func fast(times []time.Duration, slow time.Duration) (string, error) {
 	longest := slices.Max(times)
 	if longest >= slow {
-		return "", fmt.Errorf("of %d writes one takes %v yet", len(times), milliseconds(longest))
+		return "", fmt.Errorf("one of %d writes still takes %v", len(times), milliseconds(longest))
 	}
-	return fmt.Sprintf("of %d writes one after the other none took longer than %v", len(times), milliseconds(longest)), nil
+	return fmt.Sprintf("none of %d successive writes took longer than %v", len(times), milliseconds(longest)), nil
 }
 
 func milliseconds(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// volume is that of a node's server with a fault by Chaos Mesh.
+// volume is the volume of a node's server with a fault by Chaos Mesh.
 type volume struct {
 	node   *node
 	pod    string // its UID
 	server string // the container's identifier
 	within time.Duration
-	before time.Duration // that the longest of some writes took
+	before time.Duration // duration of the longest write before the fault
 	fault  *chaos
 }
 
-// injectVolume injects a fault into the volume of the node's server, which is seen to write before,
-// and whose effect may take so long to be seen. After an error nothing is injected.
+// injectVolume injects a fault into the volume of the node's server after it was seen to write. within bounds the
+// time until the effect is seen. After an error nothing is injected.
 func (n *node) injectVolume(ctx context.Context, within time.Duration, fault map[string]any) (*volume, error) {
 	fail := func(err error) (*volume, error) {
 		return nil, fmt.Errorf("inject a fault into the volume of %s: %w", n.Name(), err)
@@ -205,7 +202,7 @@ func (n *node) injectVolume(ctx context.Context, within time.Duration, fault map
 	return v, nil
 }
 
-// volumeSpec is an IOChaos with a fault of a volume.
+// volumeSpec returns an IOChaos for the volume of a container.
 func volumeSpec(c *Cluster, node int, container, at string, fault map[string]any) map[string]any {
 	spec := map[string]any{"mode": "all", "selector": c.selects(node), "containerNames": []any{container}, "volumePath": at, "percent": int64(100)}
 	maps.Copy(spec, fault)
@@ -218,7 +215,7 @@ func (v *volume) write(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// writes are the times of writesSeen writes one after the other.
+// writes returns the durations of writesSeen successive writes.
 func (v *volume) writes(ctx context.Context) (times []time.Duration, err error) {
 	for len(times) < writesSeen && err == nil {
 		var took time.Duration
@@ -228,26 +225,26 @@ func (v *volume) writes(ctx context.Context) (times []time.Duration, err error) 
 	return times, err
 }
 
-// observe sees something, if need be again and again.
+// observe repeats see until it succeeds.
 func (v *volume) observe(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
 	text, err := observeWithin(ctx, v.within, see)
 	if err != nil {
-		return "", fmt.Errorf("what Chaos Mesh says that it has injected into the volume of %s was not seen: %w", v.node.Name(), err)
+		return "", fmt.Errorf("the fault that Chaos Mesh has injected into the volume of %s was not seen: %w", v.node.Name(), err)
 	}
 	return text + ", by Chaos Mesh", nil
 }
 
-// still says why the fault is not there any more although nobody has healed it.
+// still returns why the fault has ended although nobody has healed it.
 func (v *volume) still(context.Context) error {
 	pod := v.node.current()
 	if pod == nil || string(pod.UID) != v.pod || serverOf(pod).ContainerID != v.server {
-		return fmt.Errorf("the server of %s was started again meanwhile, on a disk without the fault", v.node.Name())
+		return fmt.Errorf("the server of %s was restarted, on a disk without the fault", v.node.Name())
 	}
 	return nil
 }
 
-// heal ends the fault, and sees that it has ended by writes. A server that is down has no disk, and
-// has one without the fault when it comes back.
+// heal ends the fault and verifies this by writes. A server that is down is not checked, because it returns without
+// the fault.
 func (v *volume) heal(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
 	if err := v.fault.heal(ctx); err != nil {
 		return "", err
@@ -257,15 +254,15 @@ func (v *volume) heal(ctx context.Context, see func(context.Context) (string, er
 	}
 	text, err := observeWithin(ctx, v.within, see)
 	if err != nil {
-		return "", fmt.Errorf("the disk of %s was not seen to be healed although Chaos Mesh says so: %w", v.node.Name(), err)
+		return "", fmt.Errorf("Chaos Mesh reports the disk of %s as healed, but this was not seen: %w", v.node.Name(), err)
 	}
 	return text, nil
 }
 
-// ending is how a server ended.
+// ending describes how a server ended.
 type ending struct {
 	log    string // its last lines
-	unread error  // why there are none
+	unread error  // why the log is not available
 }
 
 func (e *ending) Error() string {
@@ -275,14 +272,14 @@ func (e *ending) Error() string {
 	return "its log ends with " + e.log
 }
 
-// logLines are lines of a server's log, among the last of which is why it ended.
+// logLines is the number of log lines that contain the reason of the end.
 const logLines = 20
 
-// ended says how the server has ended since the fault was injected, nil if it has not.
+// ended returns how the server has ended since the fault was injected, or nil if it has not.
 func (v *volume) ended(ctx context.Context) *ending {
 	pod := v.node.current()
 	if pod == nil || string(pod.UID) != v.pod {
-		return &ending{unread: fmt.Errorf("its pod %s has gone and its log with it, so see in `kubectl get events` why", v.node.pod)}
+		return &ending{unread: fmt.Errorf("its pod %s is gone with its log: `kubectl get events` shows why", v.node.pod)}
 	}
 	now := serverOf(pod)
 	running := now.State.Running != nil
@@ -296,7 +293,7 @@ func (v *volume) ended(ctx context.Context) *ending {
 	return &ending{log: text}
 }
 
-// serverOf is the state of a pod's first container.
+// serverOf returns the state of a pod's first container.
 func serverOf(pod *corev1.Pod) (none corev1.ContainerStatus) {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == pod.Spec.Containers[0].Name {
@@ -306,20 +303,20 @@ func serverOf(pod *corev1.Pod) (none corev1.ContainerStatus) {
 	return none
 }
 
-// reached says why Chaos Mesh cannot inject faults into what a pod's first container has mounted
-// somewhere. It moves that into a folder beside it, which it makes.
+// reached returns why Chaos Mesh cannot inject faults into the volume at a mount point of a pod's first container.
+// Chaos Mesh moves the volume into a new folder beside the mount point.
 func reached(pod *corev1.Pod, at string) error {
 	server := &pod.Spec.Containers[0]
 	if !slices.ContainsFunc(server.VolumeMounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == at }) {
-		return fmt.Errorf("the container %s has no volume mounted at %s: make the cluster anew if an older stroppy has kept it, or mount one", server.Name, at)
+		return fmt.Errorf("the container %s has no volume at %s: mount one, or make the cluster again if an older version of stroppy made it", server.Name, at)
 	}
 	if beside := path.Dir(at); !writable(server, beside) {
-		return fmt.Errorf("the container %s cannot write to %s, where Chaos Mesh has to make a folder: make the cluster anew if an older stroppy has kept it, or mount the volume below a folder that the container can write to", server.Name, beside)
+		return fmt.Errorf("the container %s cannot write to %s, where Chaos Mesh needs a folder: mount the volume below a writable folder, or make the cluster again if an older version of stroppy made it", server.Name, beside)
 	}
 	return nil
 }
 
-// writable says whether a folder of a container lies where files can be made.
+// writable reports whether files can be made in a folder of a container.
 func writable(c *corev1.Container, folder string) bool {
 	is := c.SecurityContext == nil || c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem
 	longest := ""

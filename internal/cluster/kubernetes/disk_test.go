@@ -18,8 +18,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// writers is a database that is asked for nothing here but whether its servers can be had to write,
-// and for that, if there is what happens then.
+// writers is a database whose servers can be made to write, if a write function is given.
 type writers struct {
 	Database
 	write func(context.Context) error
@@ -34,7 +33,7 @@ func (w writers) Write(ctx context.Context, _ int) error {
 	return w.write(ctx)
 }
 
-// TestReached holds where Chaos Mesh can inject faults into a volume, and why it cannot.
+// TestReached checks where Chaos Mesh can inject faults into a volume, and why it cannot elsewhere.
 func TestReached(t *testing.T) {
 	yes := true
 	readOnly := &corev1.SecurityContext{ReadOnlyRootFilesystem: &yes}
@@ -49,7 +48,7 @@ func TestReached(t *testing.T) {
 		context *corev1.SecurityContext
 		says    string
 	}{
-		"none":                {mount("/var/lib"), nil, "no volume mounted at /var/lib/db"},
+		"none":                {mount("/var/lib"), nil, "no volume at /var/lib/db"},
 		"one":                 {mount("/var/lib/db/"), nil, ""},
 		"read-only root":      {mount("/var/lib/db"), readOnly, "cannot write to /var/lib"},
 		"in another volume":   {mount("/var/lib", "/var/lib/db"), readOnly, ""},
@@ -66,7 +65,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// withDisk is a pod of a server, in a container that has an identifier, with a volume.
+// withDisk returns the pod of a server, in a container with an identifier, with a volume.
 func withDisk(name, id string) *corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	pod := &corev1.Pod{
@@ -77,7 +76,7 @@ func withDisk(name, id string) *corev1.Pod {
 	return pod
 }
 
-// logged answers every question with one log, or with an error.
+// logged answers every request with one log or with an error.
 type logged struct {
 	text string
 	err  error
@@ -87,8 +86,8 @@ func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(l.text))}, l.err
 }
 
-// faulty is a volume with a fault, into whose server's container "a" it was injected. The node's pod
-// is now one, if there is one.
+// faulty returns a volume with a fault that was injected into the server's container "a". now is the node's present
+// pod, or nil.
 func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *volume {
 	w := &podWatch{pods: map[string]*corev1.Pod{}}
 	if now != nil {
@@ -99,7 +98,7 @@ func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *vol
 	return &volume{node: &node{cluster: c, pod: "x"}, pod: "1", server: "a", within: seenWithin, before: 20 * time.Millisecond, fault: &chaos{cluster: c}}
 }
 
-// TestStill holds that a fault counts as gone with the server that had it.
+// TestStill checks that a fault ends with the server that had it.
 func TestStill(t *testing.T) {
 	pod := withDisk("x", "a")
 	v := faulty(pod, logged{}, nil)
@@ -110,14 +109,14 @@ func TestStill(t *testing.T) {
 		t.Errorf("a server that runs has ended: %v", end)
 	}
 	pod.Status = withDisk("x", "b").Status
-	says(t, v.still(t.Context()), "started again meanwhile")
+	says(t, v.still(t.Context()), "was restarted")
 	pod.Status, pod.UID = withDisk("x", "a").Status, "2"
-	says(t, v.still(t.Context()), "started again meanwhile")
+	says(t, v.still(t.Context()), "was restarted")
 }
 
 const noSpaceLeft = "write /data/x: No space left on device"
 
-// TestNoRoom holds by what a volume counts as full.
+// TestNoRoom checks when a volume counts as full.
 func TestNoRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		write      error
@@ -128,10 +127,10 @@ func TestNoRoom(t *testing.T) {
 		"an end":                {nil, &ending{log: "open | " + noSpaceLeft + " | bye"}, "its server ended", ""},
 		"an end, and a write":   {errors.New("connection refused"), &ending{log: noSpaceLeft}, "its server ended", ""},
 		"space":                 {nil, nil, "", "found space"},
-		"another error":         {errors.New("connection refused"), nil, "", "not for want of space: connection refused"},
+		"another error":         {errors.New("connection refused"), nil, "", "for another reason than a full disk: connection refused"},
 		"another end":           {nil, &ending{log: "a panic"}, "", "its log ends with a panic"},
-		"an end nobody knows":   {errors.New(noSpaceLeft), &ending{unread: errors.New("its pod has gone")}, "", "that anybody saw: its pod has gone"},
-		"no space for the log":  {nil, &ending{unread: errors.New(noSpaceLeft)}, "", "not for want of space that anybody saw"},
+		"an end nobody knows":   {errors.New(noSpaceLeft), &ending{unread: errors.New("its pod has gone")}, "", "for another reason than a full disk: its pod has gone"},
+		"no space for the log":  {nil, &ending{unread: errors.New(noSpaceLeft)}, "", "for another reason than a full disk"},
 		"another end, no space": {errors.New(noSpaceLeft), &ending{log: "a panic"}, "", "a panic"},
 	} {
 		seen, err := noRoom(c.write, c.end)
@@ -144,7 +143,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestSlowed holds by what writes a disk counts as slow, and as slow no more.
+// TestSlowed checks when a disk counts as slow, and when it does not any more.
 func TestSlowed(t *testing.T) {
 	const before, perCall = 20 * time.Millisecond, 50 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -171,8 +170,8 @@ func TestSlowed(t *testing.T) {
 	}
 }
 
-// TestFullVolume holds what the effect of a volume without room is: by a write it lasts until the
-// heal, which looks; by the end of the server it ends itself.
+// TestFullVolume checks the effect of a full volume. If a write shows it, it lasts until the heal, which is verified.
+// If the server ends, the effect ends by itself.
 func TestFullVolume(t *testing.T) {
 	ended := func() *corev1.Pod {
 		pod := withDisk("x", "a")
@@ -184,7 +183,7 @@ func TestFullVolume(t *testing.T) {
 		pod        *corev1.Pod
 		log        logged
 		write      error
-		says       string // of an effect that is not seen
+		says       string // part of the error if the effect is not seen
 		endsItself bool
 	}{
 		"a write":             {withDisk("x", "a"), logged{text: noSpaceLeft}, full, "", false},
@@ -214,7 +213,7 @@ func TestFullVolume(t *testing.T) {
 					return
 				}
 				_, err = e.Heal(t.Context())
-				says(t, err, "not seen to be healed", noSpaceLeft)
+				says(t, err, "as healed, but this was not seen", noSpaceLeft)
 				write = nil
 				if seen, err := e.Heal(t.Context()); err != nil || seen != "a write found space" {
 					t.Errorf("%q, %v", seen, err)
@@ -224,11 +223,11 @@ func TestFullVolume(t *testing.T) {
 	}
 }
 
-// TestSlowVolume holds that a slow volume, and its heal, are seen by writes one after the other.
+// TestSlowVolume checks that successive writes show a slow volume and its heal.
 func TestSlowVolume(t *testing.T) {
 	const slow, ok = 250 * time.Millisecond, 20 * time.Millisecond
 	for name, c := range map[string]struct {
-		with, after []time.Duration // that writes take in turn
+		with, after []time.Duration // durations of the writes in turn
 		says, heals string
 	}{
 		"it is":            {[]time.Duration{slow}, []time.Duration{ok}, "", ""},
@@ -236,8 +235,8 @@ func TestSlowVolume(t *testing.T) {
 		"two late ones":    {[]time.Duration{slow, slow, ok}, nil, "was not seen", ""},
 		"it is not":        {[]time.Duration{ok}, nil, "was not seen", ""},
 		"it is in the end": {[]time.Duration{ok, ok, ok, ok, slow, slow, slow, slow, slow}, []time.Duration{ok}, "", ""},
-		"not healed":       {[]time.Duration{slow}, []time.Duration{slow}, "", "takes 250ms yet"},
-		"healed by halves": {[]time.Duration{slow}, []time.Duration{slow, ok}, "", "takes 250ms yet"},
+		"not healed":       {[]time.Duration{slow}, []time.Duration{slow}, "", "still takes 250ms"},
+		"healed by halves": {[]time.Duration{slow}, []time.Duration{slow, ok}, "", "still takes 250ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -251,28 +250,27 @@ func TestSlowVolume(t *testing.T) {
 					says(t, err, c.says)
 					return
 				}
-				if err != nil || !strings.Contains(e.Seen, "each took 250ms or longer, and 20ms at most before") {
+				if err != nil || !strings.Contains(e.Seen, "took at least 250ms, and at most 20ms before") {
 					t.Fatalf("%q, %v", e.Seen, err)
 				}
 				take = c.after
 				seen, err := e.Heal(t.Context())
 				if c.heals != "" {
 					says(t, err, c.heals)
-				} else if err != nil || !strings.Contains(seen, "none took longer than 20ms") {
+				} else if err != nil || !strings.Contains(seen, "none of 3 successive writes took longer than 20ms") {
 					t.Errorf("%q, %v", seen, err)
 				}
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // a server that ends is none on a slow disk
+	synctest.Test(t, func(t *testing.T) { // a server that ends does not have a slow disk
 		_, err := faulty(withDisk("x", "b"), logged{text: "a panic"}, func(context.Context) error { time.Sleep(slow); return nil }).slow(t.Context(), 50*time.Millisecond)
 		says(t, err, "its server has ended", "a panic")
 	})
 }
 
-// testDisks holds that the faults of a disk are injected and healed by objects of Chaos Mesh, and
-// seen by writes. Of Chaos Mesh, and of the server, there are stand-ins: a write does what the objects
-// that are there say.
+// testDisks checks that faults of a disk are injected and healed by objects of Chaos Mesh, and seen by writes. Chaos
+// Mesh and the server are stand-ins: a write behaves as the existing objects demand.
 func testDisks(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-disks")
 	x.database = writers{write: func(ctx context.Context) error {

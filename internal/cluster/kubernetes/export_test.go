@@ -6,8 +6,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Allowed is a database of three nodes as the API server knows one that is up: it says what may be
-// done to its nodes, whose pods are not there.
+// Allowed returns a database of three nodes that exists only for the API server. It shows which faults are allowed on
+// its nodes; their pods do not exist.
 func Allowed(ctx context.Context, k *Kind, where Access) (cluster.Cluster, error) {
 	api, err := Connect(ctx, where)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// partLabel is on what a run makes beside its database: probes, faults, workers.
+	// partLabel marks the objects of a run beside its database: probes, faults and workers.
 	partLabel = "stroppy.io/part"
-	// keptLabel of a lease says that the database which its run has made stays.
+	// keptLabel on a lease marks a run whose database stays.
 	keptLabel = "stroppy.io/kept"
 )
 
-// asPart marks an object that is no part of the database.
+// asPart marks an object that does not belong to the database.
 func asPart(o *Object, what string) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -27,8 +27,8 @@ func asPart(o *Object, what string) {
 	o.SetLabels(labels)
 }
 
-// Keep has Stop leave the database, and returns its name, its namespace, and the labels of its
-// servers' pods, by which another run uses it. The error says why there is nothing to keep.
+// Keep makes Stop leave the database. It returns the name and namespace of the database and the labels of its
+// servers' pods, by which another run uses it. The error is the reason why there is nothing to keep.
 func (c *Cluster) Keep() (name, namespace, selector string, err error) {
 	if c.spec.Name != c.run {
 		return "", "", "", errors.New("the database was there before and stays anyway")
@@ -37,7 +37,7 @@ func (c *Cluster) Keep() (name, namespace, selector string, err error) {
 	return c.run, c.api.Namespace, c.kind.Pods(c.spec).String(), nil
 }
 
-// keep notes that the database stays, and removes all else of the run. It may be called again.
+// keep records that the database stays, and removes all other objects of the run. It may be called again.
 func (o *ownership) keep() error {
 	o.once.Do(func() {
 		o.end()
@@ -57,9 +57,8 @@ func (o *ownership) keep() error {
 	return o.err
 }
 
-// Down removes a database that a run has kept, and returns a line that says so. Its parameters
-// are name, and where it is: namespace, context and kubeconfig. The error is a *cluster.ParamError
-// where a parameter is wrong.
+// Down removes a kept database and returns a line that reports this. Its parameters are name, namespace, context and
+// kubeconfig. The error is a *cluster.ParamError if a parameter is wrong.
 func Down(ctx context.Context, o cluster.Options) (line string, err error) {
 	var access Access
 	var name string
@@ -69,11 +68,11 @@ func Down(ctx context.Context, o cluster.Options) (line string, err error) {
 			return nil
 		}
 	}
-	err = cluster.Params{Unknown: "a cluster is removed by its name, and where it is: namespace, context and kubeconfig", Known: map[string]func(string) error{
+	err = cluster.Params{Unknown: "to remove a cluster, give its name, and optionally namespace, context and kubeconfig", Known: map[string]func(string) error{
 		"name": text(&name), "namespace": text(&access.Namespace), "context": text(&access.Context), "kubeconfig": text(&access.Kubeconfig),
 	}}.Read(o.Params)
 	if err == nil && name == "" {
-		err = &cluster.ParamError{Param: "name", Reason: "it must be the name that the run has said when it kept the cluster"}
+		err = &cluster.ParamError{Param: "name", Reason: "it must be the name that the run printed when it kept the cluster"}
 	}
 	if err != nil {
 		return "", err
@@ -94,7 +93,7 @@ func Down(ctx context.Context, o cluster.Options) (line string, err error) {
 		return "", err
 	}
 	if !isKept(lease) && now.Sub(lastApplied(lease)) < leaseLasts {
-		return "", fmt.Errorf("the run of %s in the namespace %s goes on: end it first", name, api.Namespace)
+		return "", fmt.Errorf("the run of %s in the namespace %s is still running: end it first", name, api.Namespace)
 	}
 	return api.clearLease(ctx, lease)
 }

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// testKept holds that what is kept stays, all else of its run goes, that clearing what others have
-// left does not take it, and that it goes when it is asked for.
+// testKept checks that a kept database stays, and that all other objects of its run disappear. Clearing other runs
+// must not remove it, but an explicit request must.
 func testKept(t *testing.T, c *kubetest.ControlPlane) {
 	a, ctx := connect(t, c), t.Context()
 	const run = "stroppy-kept"
@@ -43,7 +43,7 @@ func testKept(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	says(t, down(run), "the run of stroppy-kept", "goes on")
 	must(t, o.keep())
-	must(t, o.giveUp()) // after it
+	must(t, o.giveUp()) // after keep
 	if names := there(); len(names) != 4 {
 		t.Errorf("of what was kept there is %v", names)
 	}
@@ -59,7 +59,7 @@ func testKept(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, down(run), "no cluster stroppy-kept was kept in the namespace "+a.Namespace)
 }
 
-// testAdopt holds that the pods with some labels are the nodes, but for those that have ended.
+// testAdopt checks that the pods with given labels become the nodes, except completed pods.
 func testAdopt(t *testing.T, c *kubetest.ControlPlane) {
 	a, ctx := connect(t, c), t.Context()
 	const labelled = "app=theirs"
@@ -88,5 +88,5 @@ func testAdopt(t *testing.T, c *kubetest.ControlPlane) {
 		t.Errorf("of two operators %v has made %s", x.spec.Operator, x.spec.Name)
 	}
 	x.kind.Operators = x.kind.Operators[:1]
-	says(t, x.adopt(labelled), "db-0 has no label", "selector=")
+	says(t, x.adopt(labelled), "db-0 lacks the label", "selector=")
 }

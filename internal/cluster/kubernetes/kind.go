@@ -15,133 +15,128 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Kind is a kind of database cluster as this package knows it. A folder below has one.
+// Kind describes a kind of database cluster. Each folder below defines one.
 type Kind struct {
 	Name    string // as in --cluster k8s/NAME:N
 	Port    int    // of each server, for clients
-	Image   string // of the servers, without its version; empty: the operator decides
-	Version string // where none is asked for
-	Disk    string // of each server, as a quantity, where none is asked for
-	// Operators of which one has to be there, the first of them if several are; none: Kubernetes
-	// itself is enough.
+	Image   string // of the servers, without a version; empty: the operator decides
+	Version string // default version
+	Disk    string // default size of each server's disk, as a quantity
+	// Operators of which one must be installed; of several, the first is used. If it is empty, Kubernetes itself is
+	// enough.
 	Operators []Operator
-	// Rights that the kind needs beside those for what Render returns.
+	// Rights are needed in addition to the rights for Render's objects.
 	Rights []Right
-	// Render returns what is applied, in this order, and deleted, in this order too. The run's
-	// label is not on it yet.
+	// Render returns the objects to apply, in this order. They are deleted in the same order. They have no run label
+	// yet.
 	Render func(s *Spec) []*Object
-	// Pods are the labels of the servers' pods and of their volume claims.
+	// Pods returns the labels of the servers' pods and volume claims.
 	Pods func(s *Spec) labels.Set
-	// Secrets are the labels of secrets that the operator makes and leaves when its resource has
-	// gone; nil: there are none.
+	// Secrets returns the labels of secrets that the operator makes and leaves behind; nil if there are none.
 	Secrets func(s *Spec) labels.Set
-	// Pod is the name of a node's pod. Empty: the operator alone knows, and the pods that have the
-	// labels are the nodes, in the order of their names.
+	// Pod returns the name of a node's pod. If it is empty, the operator chooses names, and the pods with the labels
+	// are the nodes in the order of their names.
 	Pod func(s *Spec, node int) string
-	// Status says why the operator does not count the database as well, nil if it does. Nil:
-	// there is no operator.
+	// Status returns why the operator does not regard the database as healthy, or nil. It is nil if there is no
+	// operator.
 	Status func(ctx context.Context, a *API, s *Spec) error
-	// Connect returns the database, whose servers have these addresses (HOST:PORT), by node.
+	// Connect returns the database for the addresses (HOST:PORT) of its servers, by node.
 	Connect func(ctx context.Context, a *API, s *Spec, addresses []string) (Database, error)
-	// Unconnected returns a database with the capabilities of the one that Connect returns, for a dry
-	// run: it is asked for nothing but its leader, by a context that has ended.
+	// Unconnected returns a database with the capabilities of Connect's result, for a dry run. Only its leader is
+	// asked for, with a context that has ended.
 	Unconnected func(s *Spec) Database
-	// StatefulSet is set where Render's StatefulSet of the cluster's name makes the pods, and
-	// changes none of them by itself (updateStrategy OnDelete): then a node stays down for as
-	// long as a fault lasts, and can be replaced by an empty one.
+	// StatefulSet is set if Render's StatefulSet, with the cluster's name, makes the pods and never replaces them by
+	// itself (updateStrategy OnDelete). Then a node can stay down during a fault and can be replaced by an empty one.
 	StatefulSet bool
-	// Direct is set where clients go to the addresses of the pods' own, which Connect sees to be
-	// reached: then there are no relays.
+	// Direct is set if clients use the pods' own addresses, which Connect checks. Then there are no relays.
 	Direct bool
-	// Params are parameters of the kind's own: name → value where none is given.
+	// Params are the kind's own parameters with their default values.
 	Params map[string]string
-	// Settings says why a setting of the server's own cannot be given; nil: none can.
+	// Settings returns why a setting of the server cannot be given; nil: none can.
 	Settings func(name, value string) error
-	// Check says why what is asked for cannot be had, before anything is made or asked; an error
-	// of a parameter is a *cluster.ParamError, and a cluster.MissingError, which comes last, one of
-	// this program's build. Nil: nothing more is looked at.
+	// Check returns why a cluster with this Spec is not possible, before anything is made or asked. It returns a
+	// *cluster.ParamError for a wrong parameter. It returns a cluster.MissingError last, if this build lacks
+	// something.
 	Check func(s *Spec) error
 }
 
-// Operator is one that makes a database of a resource of its own.
+// Operator makes a database from its own kind of resource.
 type Operator struct {
-	Name    string // as people know it
+	Name    string // its usual name
 	Kind    schema.GroupVersionKind
-	Install string // the command
-	// NameOf is the name of the database whose pods have labels, for one that is there already;
-	// empty: another one has made them.
+	Install string // the command that installs it
+	// NameOf returns the name of an existing database from the labels of its pods, or "" if another operator made
+	// them.
 	NameOf func(labels map[string]string) string
 }
 
-// Database is a database as its own servers and clients know it.
+// Database is a connected database.
 type Database interface {
-	URL() string          // of all servers, as --db takes it
+	URL() string          // of all servers, in the form that --db takes
 	NodeURL(i int) string // of one server alone
-	Close() error         // of what Connect has opened
-	// Whole says why not all nodes are members, have caught up and answer.
+	Close() error         // closes what Connect has opened
+	// Whole returns an error unless all nodes are members, have caught up and answer.
 	Whole(ctx context.Context) error
-	// Leader returns the node that takes the writes, or cluster.ErrNoLeader.
+	// Leader returns the node that accepts writes, or cluster.ErrNoLeader.
 	Leader(ctx context.Context) (int, error)
 }
 
-// Mover is a database that can hand the lead over in good order.
+// Mover is a database that can hand leadership over in an orderly way.
 type Mover interface {
 	MoveLeader(ctx context.Context, to int) error
 }
 
-// Rejoiner is a database with a list of members: one that comes back empty has to be taken
-// off it, and put on it again. It is called while the node is down.
+// Rejoiner is a database with a list of members. Rejoin removes an empty node from the list and adds it again. It is
+// called while the node is down.
 type Rejoiner interface {
 	Rejoin(ctx context.Context, node int) error
 }
 
-// Remade is a database whose operator makes a server anew, and empty, when its pod and its volume
-// claims were deleted.
+// Remade is a database whose operator makes a server again, empty, after its pod and its volume claims were deleted.
 type Remade interface {
-	// Expendable says why the data of a node are needed now, nil if the others have all of them.
+	// Expendable returns an error while the data of a node are needed; nil if the other nodes have all of them.
 	Expendable(ctx context.Context, node int) error
-	// Joined says why a node is no member yet that answers.
+	// Joined returns why a node that answers is not a member yet.
 	Joined(ctx context.Context, node int) error
 }
 
-// Spec is a database that is asked for.
+// Spec describes the requested database.
 type Spec struct {
-	Name     string // of its objects; drawn for this run
+	Name     string // name of its objects, random for this run
 	Nodes    int
-	Operator *Operator // that makes it; nil where none does
+	Operator *Operator // the operator that makes it; nil: none
 
-	Image, Pull  string // with its version; when it is pulled
+	Image, Pull  string // image with its version, and when to pull it
 	Version      string
-	CPU, Memory  string // of each server, as quantities; empty: not bounded
+	CPU, Memory  string // of each server, as quantities; empty: no limit
 	Disk         string // of each server, as a quantity
-	StorageClass string // empty: the default one
-	ToolImage    string // of stroppy, for the probe
+	StorageClass string // empty: the default class
+	ToolImage    string // image of stroppy, for the probe
 	Settings     [][2]string
-	Params       map[string]string // of the kind's own
-	Pods         []string          // names of the nodes' pods, by node, once they are known
-	Formed       bool              // the first nodes have become a cluster
+	Params       map[string]string // the kind's own
+	Pods         []string          // names of the nodes' pods, by node, when they are known
+	Formed       bool              // the first nodes have formed a cluster
 
-	Address func(node int) string  // of a node's pod now; empty: it has none
-	Folder  func() (string, error) // makes a folder on this machine that goes with the cluster
+	Address func(node int) string  // address of a node's present pod; empty: it has none
+	Folder  func() (string, error) // makes a folder on this machine that is removed with the cluster
 }
 
-// namePrefix begins the name of each cluster that this program makes.
+// namePrefix begins the name of each cluster of this program.
 const namePrefix = "stroppy-"
 
-// startLimit bounds how long a cluster may take until it is well, where wait= does not say.
+// startLimit is the default of wait=, the time until a cluster must be healthy.
 const startLimit = 5 * time.Minute
 
-// asked is what the parameters of --cluster say.
+// asked holds the parameters of --cluster.
 type asked struct {
 	Spec
 	Access
 	wait     time.Duration
-	forward  bool   // pods are reached through the API server, whether or not they answer at their addresses
-	selector string // labels of the pods of a database that is there already; empty: make one
+	forward  bool   // reach pods through the API server even if they answer at their addresses
+	selector string // labels of the pods of an existing database; empty: make one
 }
 
-// read reads the parameters. The error is that of Check, beside what was read, or a
-// *cluster.ParamError.
+// read reads the parameters. The error is a *cluster.ParamError, or the error of Check together with the result.
 func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 	a := &asked{Spec: Spec{Nodes: o.Nodes, Disk: k.Disk, Version: k.Version, Pull: "IfNotPresent", ToolImage: "stroppy:" + toolVersion, Params: map[string]string{}}, wait: startLimit}
 	text := func(to *string) func(string) error {
@@ -160,7 +155,7 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		"selector": func(value string) error {
 			parsed, err := labels.Parse(value)
 			if err != nil || parsed.Empty() {
-				return errors.New("it must be labels as kubectl takes them, such as app=ledger-db")
+				return errors.New("it must be labels in the notation of kubectl, such as app=ledger-db")
 			}
 			a.selector = parsed.String()
 			return nil
@@ -169,7 +164,7 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		"wait": cluster.Between(&a.wait, time.Second, 24*time.Hour, "10m"),
 	}
 	if o.Params.Has("bin") {
-		return nil, &cluster.ParamError{Param: "bin", Reason: "the programs are in the image: name another by version= or image="}
+		return nil, &cluster.ParamError{Param: "bin", Reason: "the programs are in the image: name another image by version= or image="}
 	}
 	for name, value := range k.Params {
 		known[name] = func(value string) error {
@@ -185,7 +180,7 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		a.Image = k.Image + ":" + a.Version
 	}
 	if k.Direct && a.forward {
-		return nil, &cluster.ParamError{Param: "reach", Reason: "clients of this database go to the pods' own addresses, which the API server does not hand on: leave it out"}
+		return nil, &cluster.ParamError{Param: "reach", Reason: "clients of this database need the pods' own addresses, so they cannot connect through the API server: leave it out"}
 	}
 	if k.Check != nil {
 		return a, k.Check(&a.Spec)
@@ -193,11 +188,11 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 	return a, nil
 }
 
-// set takes settings of the server's own.
+// set stores settings of the server.
 func (k *Kind) set(a *asked) func(name, value string) error {
 	return func(name, value string) error {
 		if k.Settings == nil {
-			return fmt.Errorf("k8s/%s takes no settings of the server's", k.Name)
+			return fmt.Errorf("k8s/%s has no settings of the server", k.Name)
 		}
 		if err := k.Settings(name, value); err != nil {
 			return err
@@ -207,19 +202,19 @@ func (k *Kind) set(a *asked) func(name, value string) error {
 	}
 }
 
-// quantity takes an amount as Kubernetes writes it.
+// quantity accepts an amount in the notation of Kubernetes.
 func quantity(to *string) func(string) error {
 	return func(value string) error {
 		q, err := resource.ParseQuantity(value)
 		if err != nil || q.Sign() <= 0 {
-			return errors.New("it must be an amount as Kubernetes writes it, such as 2, 500m or 4Gi")
+			return errors.New("it must be an amount in the notation of Kubernetes, such as 2, 500m or 4Gi")
 		}
 		*to = value
 		return nil
 	}
 }
 
-// kindsOf are the kinds of objects, each once and in their order.
+// kindsOf returns the kinds of objects, each once and in their order.
 func kindsOf(objects []*Object) (kinds []schema.GroupVersionKind) {
 	for _, o := range objects {
 		if kind := o.GroupVersionKind(); !slices.Contains(kinds, kind) {
@@ -249,7 +244,7 @@ func (k *Kind) operator(a *API) (*Operator, error) {
 	return nil, fmt.Errorf("no operator for k8s/%s is installed: install %s", k.Name, strings.Join(install, ", or "))
 }
 
-// Resources are the bounds of a container as its specification has them.
+// Resources returns the resource limits of a container, as in its specification.
 func (s *Spec) Resources() map[string]any {
 	amounts := map[string]any{}
 	if s.CPU != "" {
@@ -264,7 +259,7 @@ func (s *Spec) Resources() map[string]any {
 	return map[string]any{"requests": amounts, "limits": amounts}
 }
 
-// ClaimSpec is what a volume claim asks for.
+// ClaimSpec returns the specification of a volume claim.
 func (s *Spec) ClaimSpec() map[string]any {
 	claim := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": s.Disk}}}
 	if s.StorageClass != "" {

@@ -14,28 +14,28 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// kinds are what the API server has said of kinds of objects. The discovery client of client-go
-// does the same, and brings the types of all API groups, which take minutes to compile.
+// kinds caches the API server's answers about kinds of objects. client-go's discovery client does the same, but
+// imports the types of all API groups, which take minutes to compile.
 type kinds struct {
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]*metav1.APIResource
 }
 
-// noKind says that the API server does not know a kind of object.
+// noKind reports a kind of object that the API server does not know.
 type noKind schema.GroupVersionKind
 
 func (k noKind) Error() string {
 	return fmt.Sprintf("Kubernetes knows no %s of %s", k.Kind, schema.GroupVersion{Group: k.Group, Version: k.Version})
 }
 
-// isNoKind says whether a kind of object is not known.
+// isNoKind reports whether err is a noKind.
 func isNoKind(err error) bool {
 	var unknown noKind
 	return errors.As(err, &unknown)
 }
 
-// lookUp returns what a kind of object is called in the API. One that is not known is asked for
-// again, because it may have been installed since.
+// lookUp returns the resource of a kind of object. An unknown kind is asked for again, because it may have been
+// installed since.
 func (a *API) lookUp(kind schema.GroupVersionKind) (*metav1.APIResource, error) {
 	a.kinds.mu.Lock()
 	defer a.kinds.mu.Unlock()
@@ -63,7 +63,7 @@ func (a *API) lookUp(kind schema.GroupVersionKind) (*metav1.APIResource, error) 
 		a.kinds.known = map[schema.GroupVersionKind]*metav1.APIResource{}
 	}
 	for i := range list.APIResources {
-		if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") { // else a part of another one, such as pods/log
+		if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") { // otherwise it is a subresource, such as pods/log
 			a.kinds.known[schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: r.Kind}] = r
 		}
 	}
@@ -73,8 +73,7 @@ func (a *API) lookUp(kind schema.GroupVersionKind) (*metav1.APIResource, error) 
 	return nil, noKind(kind)
 }
 
-// resource returns the client of a kind of object in the namespace, or without one where the
-// kind is of the whole cluster.
+// resource returns the client for a kind of object, in the namespace if the kind has namespaces.
 func (a *API) resource(kind schema.GroupVersionKind) (dynamic.ResourceInterface, error) {
 	r, err := a.lookUp(kind)
 	if err != nil {
@@ -87,7 +86,7 @@ func (a *API) resource(kind schema.GroupVersionKind) (dynamic.ResourceInterface,
 	return client, nil
 }
 
-// has says whether the API server knows a kind of object.
+// has reports whether the API server knows a kind of object.
 func (a *API) has(kind schema.GroupVersionKind) (bool, error) {
 	_, err := a.lookUp(kind)
 	if isNoKind(err) {

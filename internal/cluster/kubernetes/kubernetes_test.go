@@ -22,7 +22,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// TestDirections holds that the directions cut what the cuts say, all of it and nothing else.
+// TestDirections checks that the directions cut exactly the given cuts.
 func TestDirections(t *testing.T) {
 	cut := func(pairs ...int) (list []cluster.Cut) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -61,8 +61,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// TestParameters holds that what is asked for is understood, and what cannot be is refused by
-// its name.
+// TestParameters checks that valid parameters are read and invalid ones are refused by name.
 func TestParameters(t *testing.T) {
 	k := &Kind{Name: "thing", Image: "example/thing", Version: "1", Disk: "1Gi", Settings: func(name, _ string) error {
 		if name == "own" {
@@ -103,15 +102,15 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// podAt is a pod with an address and a number of its own.
+// podAt returns a pod with an address and a UID.
 func podAt(ip, uid string) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.UID, p.Status.PodIP = "pod", types.UID(uid), ip
 	return p
 }
 
-// TestRelay holds that a relay leads to the pod that is there, that its connections end with
-// their pod, and that it leaves none.
+// TestRelay checks that a relay connects to the present pod, that its connections end with the pod, and that it
+// leaves none open.
 func TestRelay(t *testing.T) {
 	serve := func(ip, greeting string) int {
 		l, err := net.Listen("tcp", ip+":0")
@@ -153,7 +152,7 @@ func TestRelay(t *testing.T) {
 	if text, _ := io.ReadAll(dial()); len(text) > 0 {
 		t.Errorf("without a pod somebody said %q", text)
 	}
-	if err := r.failure(); err == nil || !strings.Contains(err.Error(), "the pod is not there") {
+	if err := r.failure(); err == nil || !strings.Contains(err.Error(), "the pod does not exist") {
 		t.Errorf("it does not say why: %v", err)
 	}
 	now = podAt("127.0.0.1", "1")
@@ -182,8 +181,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestProbing holds that a probe distinguishes a server that answers from one that refuses and one
-// that is silent, and answers those alone who have its token.
+// TestProbing checks that a probe distinguishes a server that answers, refuses, or is silent. It must answer only
+// requests with its token.
 func TestProbing(t *testing.T) {
 	server := httptest.NewServer(probing("secret"))
 	t.Cleanup(server.Close)
@@ -239,7 +238,7 @@ func TestProbing(t *testing.T) {
 	}
 }
 
-// TestWorse holds when a link counts as worse than it was.
+// TestWorse checks when a link counts as worse than before.
 func TestWorse(t *testing.T) {
 	ms := time.Millisecond
 	round := func(sent, lost int, median time.Duration) measured {
@@ -269,7 +268,7 @@ func TestWorse(t *testing.T) {
 		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes-1), cluster.Link{Bandwidth: 1000}, false}, // as of a node that is cut off
 		{echoes(2000, 2000, 20), echoes(2000, 0, 0), cluster.Link{Bandwidth: 1000}, false},
 		{echoes(2000, 2000, 20), echoes(2000, 1400, 14), cluster.Link{Bandwidth: 1000}, false},
-		{echoes(2000, 2000, 20), echoes(1100, 1000, 10), cluster.Link{Bandwidth: 1000}, false}, // nobody has asked for more
+		{echoes(2000, 2000, 20), echoes(1100, 1000, 10), cluster.Link{Bandwidth: 1000}, false}, // too little was offered
 	} {
 		if got := c.now.worse(c.before, c.link) == nil; got != c.worse {
 			t.Errorf("%v after %v with %+v: worse is %v", c.now, c.before, c.link, got)

@@ -16,17 +16,17 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// network is the links of the pods, which Chaos Mesh cuts and slows down. What it does is seen
-// by a pod of its own, the probe, which each cut takes in on the side that nothing arrives at.
+// network is the links of the pods, which Chaos Mesh cuts and slows down. A pod of its own, the probe, sees the
+// effect. Each cut includes the probe on the receiving side.
 type network struct {
 	cluster *Cluster
 	mu      sync.Mutex
 	probe   *probe // nil until a fault needs it
 }
 
-var errClientCut = errors.New("nothing here can cut this program's own way to the pods: cut the pods off from each other")
+var errClientCut = errors.New("the connection of this program to the pods cannot be cut: cut the pods off from each other")
 
-// LinkFaults says why links cannot have faults, nil if they can.
+// LinkFaults returns why links cannot have faults, or nil if they can.
 func (n *network) LinkFaults(kind cluster.LinkFault) error {
 	if kind == cluster.ToClient {
 		return errClientCut
@@ -34,7 +34,7 @@ func (n *network) LinkFaults(kind cluster.LinkFault) error {
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
 }
 
-// Partition lets no packet through in any of the directions.
+// Partition drops all packets in the given directions.
 func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
 	for _, c := range cuts {
 		if c.From == cluster.Client || c.To == cluster.Client {
@@ -57,8 +57,7 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 	})
 }
 
-// partitionSpec is a NetworkChaos by which no packet of one set of pods arrives at another one,
-// nor at the probe.
+// partitionSpec returns a NetworkChaos that drops all packets from one set of pods to another set and to the probe.
 func partitionSpec(n *network, d direction) map[string]any {
 	return map[string]any{
 		"action": "partition", "mode": "all", "direction": "to",
@@ -66,10 +65,10 @@ func partitionSpec(n *network, d direction) map[string]any {
 	}
 }
 
-// direction is a set of pods whose packets do not arrive at another set.
+// direction is a set of pods whose packets do not reach another set.
 type direction struct{ from, to []int }
 
-// directions are cuts as few directions: pods that are cut off from the same ones are together.
+// directions combines cuts into few directions: pods that are cut off from the same pods are together.
 func directions(cuts []cluster.Cut) (list []direction) {
 	to := map[int][]int{}
 	for _, c := range cuts {
@@ -95,7 +94,7 @@ func senders(cuts []cluster.Cut) (list []int) {
 	return slices.Compact(list)
 }
 
-// Degrade makes what the nodes send slow, lossy or limited.
+// Degrade makes the outgoing links of the nodes slow, lossy or limited.
 func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
 	seen, err := n.observer(ctx)
 	if err != nil {
@@ -115,7 +114,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 		})
 	})
 	if err != nil {
-		return cluster.Effect{}, fmt.Errorf("see what the links of %s are like without a fault, which is to be seen afterwards: %w", n.names(nodes), err)
+		return cluster.Effect{}, fmt.Errorf("measure the links of %s before the fault: %w", n.names(nodes), err)
 	}
 	var mu sync.Mutex
 	var now []string
@@ -127,7 +126,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 				return err
 			}
 			mu.Lock()
-			now = append(now, fmt.Sprintf("n%d: %s, and before %s", i, m, before[at[i]]))
+			now = append(now, fmt.Sprintf("n%d: %s, before: %s", i, m, before[at[i]]))
 			mu.Unlock()
 			return m.worse(before[at[i]], link)
 		})
@@ -142,14 +141,14 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 			case link.Bandwidth > 0:
 				return m.wide(link.Bandwidth)
 			case m.worse(before[at[i]], link) == nil:
-				return fmt.Errorf("the link of n%d is as bad as it was made: %s", i, m)
+				return fmt.Errorf("the link of n%d is not healed: %s", i, m)
 			}
 			return nil
 		})
 	})
 }
 
-// degradeSpec is a NetworkChaos that delays or loses packets of pods, or lets only so many through.
+// degradeSpec returns a NetworkChaos that delays, drops or limits packets of pods.
 func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
 	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.cluster.selects(nodes...)}
 	switch {
@@ -163,11 +162,10 @@ func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
 	return spec
 }
 
-// seenWithin bounds how long an effect may take to be seen after Chaos Mesh has said that it
-// is there.
+// seenWithin bounds the time until an effect is seen after Chaos Mesh has reported it.
 const seenWithin = 10 * time.Second
 
-// observe sees something, if need be again and again for seenWithin.
+// observe repeats see until it succeeds, for seenWithin.
 func observe(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
 	return observeWithin(ctx, seenWithin, see)
 }
@@ -179,8 +177,7 @@ func observeWithin(ctx context.Context, within time.Duration, see func(context.C
 	return text, err
 }
 
-// effect injects faults of the network, sees by seen that they are there, and by ended that
-// they have gone.
+// effect injects faults of the network, verifies them through seen, and verifies their end through ended.
 func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e cluster.Effect, err error) {
 	x, err := n.cluster.inject(ctx, "NetworkChaos", specs...)
 	if err != nil {
@@ -193,14 +190,14 @@ func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []in
 		return observe(ctx, ended)
 	}
 	if e.Seen, err = observe(ctx, seen); err != nil {
-		err = fmt.Errorf("what Chaos Mesh says that it has injected into %s has no effect: %w", n.names(nodes), err)
+		err = fmt.Errorf("the fault that Chaos Mesh has injected into %s has no effect: %w", n.names(nodes), err)
 	} else {
 		e.Seen += ", by Chaos Mesh"
 	}
 	return e, err
 }
 
-// selects are the pods of nodes as Chaos Mesh chooses them, by their names.
+// selects returns a Chaos Mesh selector of nodes' pods by name.
 func (c *Cluster) selects(nodes ...int) map[string]any {
 	var pods []any
 	for _, i := range nodes {
@@ -221,7 +218,7 @@ func (n *network) names(nodes []int) string {
 	return strings.Join(list, ", ")
 }
 
-// observer is the probe, which is made when it is needed first.
+// observer returns the probe, which is made at the first call.
 func (n *network) observer(ctx context.Context) (*probe, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,7 +227,7 @@ func (n *network) observer(ctx context.Context) (*probe, error) {
 	}
 	p, err := n.cluster.startProbe(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("start the pod that sees faults of the network: %w", err)
+		return nil, fmt.Errorf("start the pod of the probe: %w", err)
 	}
 	n.probe = p
 	return p, nil
@@ -244,30 +241,30 @@ func (n *network) close() {
 	}
 }
 
-// measured is a link as the probe sees it.
+// measured is a link as measured by the probe.
 type measured struct {
 	sent, lost int
-	median     time.Duration // of a connection's making, of those that were made
+	median     time.Duration // time to connect, of the connections that succeeded
 
-	asked, came int64 // bytes a second that were asked for, if any, and that came back
-	echoes      int64 // in which they came
+	asked, came int64 // offered bytes per second, if any, and returned bytes per second
+	echoes      int64 // number of returned echoes
 }
 
 func (m measured) String() string {
 	if m.asked > 0 {
-		return fmt.Sprintf("%d B/s of %d B/s asked for", m.came, m.asked)
+		return fmt.Sprintf("%d B/s of %d B/s offered", m.came, m.asked)
 	}
 	return fmt.Sprintf("%d of %d lost, %v a round trip", m.lost, m.sent, m.median.Round(time.Microsecond))
 }
 
-// worse says why a link is not as much worse than it was as it is to be.
+// worse returns an error unless a link is worse than before by the amount of the fault.
 func (m measured) worse(before measured, link cluster.Link) error {
 	if link.Bandwidth > 0 {
 		return m.narrow(link.Bandwidth)
 	}
 	if link.Loss > 0 {
 		if m.lost <= before.lost {
-			return fmt.Errorf("%d of %d packets were lost, and %d before", m.lost, m.sent, before.lost)
+			return fmt.Errorf("%d of %d packets were lost, but %d before", m.lost, m.sent, before.lost)
 		}
 		return nil
 	}
@@ -278,7 +275,7 @@ func (m measured) worse(before measured, link cluster.Link) error {
 	return nil
 }
 
-// medianOf is the middle of some times; zero of none.
+// medianOf returns the median, or 0 if there are no times.
 func medianOf(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0

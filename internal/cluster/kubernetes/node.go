@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// node is one server of the database: the pod that has its name, whichever that is.
+// node is one server of the database: the present pod with its name.
 type node struct {
 	cluster *Cluster
 	number  int
@@ -21,22 +21,22 @@ type node struct {
 	relay   *relay
 }
 
-// platformNode is a node that Kubernetes starts again whenever it has ended.
+// platformNode is a node that Kubernetes restarts whenever it has ended.
 type platformNode struct{ *node }
 
-// RestartsItself says that the node does not stay down.
+// RestartsItself marks a node that does not stay down.
 func (platformNode) RestartsItself() {}
 
-// heldNode is a node that stays down until it is to come back, and may come back empty.
+// heldNode is a node that can stay down and can return empty.
 type heldNode struct{ *node }
 
-// remadeNode is a platformNode that comes back empty when its volume claims are gone too.
+// remadeNode is a platformNode that returns empty after its volume claims were deleted.
 type remadeNode struct {
 	platformNode
 	Remade
 }
 
-// capable is the node with what can be done to it. What somebody else has made keeps its data.
+// capable returns the node with its capabilities. The data of a database of somebody else are never removed.
 func (n *node) capable() cluster.Node {
 	if n.cluster.kind.StatefulSet {
 		return heldNode{n}
@@ -47,10 +47,9 @@ func (n *node) capable() cluster.Node {
 	return platformNode{n}
 }
 
-// direct says whether clients reach the pod at its own address.
+// direct reports whether clients reach the pod at its own address.
 func (n *node) direct() bool { return n.cluster.kind.Direct || n.relay != nil && n.relay.direct }
 
-// Number implements cluster.Node, as Name and Running do.
 func (n *node) Number() int { return n.number }
 
 func (n *node) Name() string { return fmt.Sprintf("n%d", n.number) }
@@ -61,7 +60,7 @@ func (n *node) Running() bool {
 		len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil
 }
 
-// current is the node's pod; nil where there is none.
+// current returns the node's pod, or nil.
 func (n *node) current() *corev1.Pod {
 	if n.cluster.planned {
 		return nil
@@ -69,11 +68,10 @@ func (n *node) current() *corev1.Pod {
 	return n.cluster.pods.get(n.pod)
 }
 
-// Kill deletes the pod at once, without a grace period, and returns when its server does not
-// answer any more.
+// Kill deletes the pod without a grace period, and returns when its server no longer answers.
 func (n *node) Kill(ctx context.Context) error { return n.end(ctx, true) }
 
-// Terminate deletes the pod, whose server shuts down in good order.
+// Terminate deletes the pod; its server shuts down cleanly.
 func (n *node) Terminate(ctx context.Context) error { return n.end(ctx, false) }
 
 func (n *node) end(ctx context.Context, atOnce bool) error {
@@ -90,7 +88,7 @@ func (n *node) end(ctx context.Context, atOnce bool) error {
 	}
 	err := n.delete(ctx, pod, atOnce)
 	if n.cluster.kind.StatefulSet {
-		if err == nil { // the next pod has to be made of the template with the gate
+		if err == nil { // the next pod must be made from the template with the gate
 			err = n.cluster.pods.until(ctx, func() error {
 				if p := n.current(); p == nil || p.UID == pod.UID {
 					return fmt.Errorf("the pod %s has not been made again", n.pod)
@@ -106,7 +104,7 @@ func (n *node) end(ctx context.Context, atOnce bool) error {
 	return nil
 }
 
-// delete deletes a pod and sees that it has gone.
+// delete deletes a pod and verifies that it is gone.
 func (n *node) delete(ctx context.Context, pod *corev1.Pod, atOnce bool) error {
 	o := NewObject("v1", "Pod", pod.Name, nil)
 	o.SetUID(pod.UID)
@@ -115,16 +113,16 @@ func (n *node) delete(ctx context.Context, pod *corev1.Pod, atOnce bool) error {
 	}
 	return n.cluster.pods.until(ctx, func() error {
 		if p := n.current(); p != nil && p.UID == pod.UID {
-			return errors.New("it is there yet")
+			return errors.New("it still exists")
 		}
 		if n.direct() && pod.Status.PodIP != "" && n.elsewhere(pod.Status.PodIP) == nil && reachable(ctx, pod, n.cluster.kind.Port) {
-			return errors.New("its server answers yet")
+			return errors.New("its server still answers")
 		}
 		return nil
 	})
 }
 
-// elsewhere is the node whose pod has an address now, nil if none has.
+// elsewhere returns the node whose pod has an address now, or nil.
 func (n *node) elsewhere(ip string) *node {
 	for _, other := range n.cluster.nodes {
 		if p := other.current(); p != nil && p.Status.PodIP == ip {
@@ -134,7 +132,7 @@ func (n *node) elsewhere(ip string) *node {
 	return nil
 }
 
-// Restart lets the node come back on its own data, and returns when it takes connections.
+// Restart lets the node return on its own data, and returns when the node accepts connections.
 func (n *node) Restart(ctx context.Context) error {
 	err := n.cluster.pods.until(ctx, func() error {
 		pod := n.current()
@@ -151,7 +149,7 @@ func (n *node) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Replace ends the node, takes its volume away, and lets it come back empty.
+// Replace ends the node, removes its volume, and lets it return empty.
 func (n heldNode) Replace(ctx context.Context) error {
 	if pod := n.current(); pod == nil || !gated(pod) {
 		if err := n.Kill(ctx); err != nil {
@@ -169,8 +167,8 @@ func (n heldNode) Replace(ctx context.Context) error {
 	return n.Restart(ctx)
 }
 
-// Replace takes the volume of the node away when the others have its data, ends it, and returns
-// when its operator has made it anew and it is a member again.
+// Replace removes the volume of the node when the others have its data, and ends the node. It returns when the
+// operator has made the node again and it is a member.
 func (n remadeNode) Replace(ctx context.Context) error {
 	err := cluster.RetryEvery(ctx, time.Second, func() error {
 		if !n.cluster.replacing.TryLock() {
@@ -187,12 +185,12 @@ func (n remadeNode) Replace(ctx context.Context) error {
 
 func (n remadeNode) replace(ctx context.Context) error {
 	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Expendable(ctx, n.number) }); err != nil {
-		return fmt.Errorf("see that the others have the data of %s: %w", n.Name(), err)
+		return fmt.Errorf("wait until the other nodes have the data of %s: %w", n.Name(), err)
 	}
 	var pod *corev1.Pod
-	err := n.cluster.pods.until(ctx, func() error { // where it was ended before it is being made again
+	err := n.cluster.pods.until(ctx, func() error { // a pod that was ended before is just being made again
 		if pod = n.current(); pod == nil || pod.DeletionTimestamp != nil {
-			return fmt.Errorf("the pod %s is not there", n.pod)
+			return fmt.Errorf("the pod %s does not exist", n.pod)
 		}
 		return nil
 	})
@@ -201,11 +199,11 @@ func (n remadeNode) replace(ctx context.Context) error {
 	}
 	claims := claimsOf(pod)
 	if len(claims) == 0 {
-		return fmt.Errorf("the pod %s has no volume claim that could be taken away", n.pod)
+		return fmt.Errorf("the pod %s has no volume claim", n.pod)
 	}
 	var old []*Object
 	for _, name := range claims {
-		claim, err := n.deleteClaim(ctx, name) // which goes when no pod has it
+		claim, err := n.deleteClaim(ctx, name) // it is removed when no pod uses it
 		if err != nil {
 			return err
 		}
@@ -228,7 +226,7 @@ func (n remadeNode) replace(ctx context.Context) error {
 	return nil
 }
 
-// claimsOf are the volume claims that a pod has.
+// claimsOf returns the volume claims of a pod.
 func claimsOf(pod *corev1.Pod) (names []string) {
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -238,7 +236,7 @@ func claimsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// emptyClaims takes the volume claims of the node away. Its StatefulSet makes others.
+// emptyClaims removes the volume claims of the node. Its StatefulSet makes new ones.
 func (n *node) emptyClaims(ctx context.Context) error {
 	old, err := n.deleteClaim(ctx, n.claim())
 	if err != nil {
@@ -247,7 +245,7 @@ func (n *node) emptyClaims(ctx context.Context) error {
 	return n.claimGone(ctx, old)
 }
 
-// deleteClaim deletes a volume claim, and returns it as it was.
+// deleteClaim deletes a volume claim and returns its last state.
 func (n *node) deleteClaim(ctx context.Context, name string) (*Object, error) {
 	old, err := n.cluster.api.Get(ctx, claimKind, name)
 	if err != nil {
@@ -261,7 +259,7 @@ func (n *node) deleteClaim(ctx context.Context, name string) (*Object, error) {
 	return old, nil
 }
 
-// claimGone waits until a volume claim that was deleted is not there any more.
+// claimGone waits until a deleted volume claim no longer exists.
 func (n *node) claimGone(ctx context.Context, old *Object) error {
 	return cluster.RetryEvery(ctx, removeEvery, func() error {
 		now, err := n.cluster.api.Get(ctx, claimKind, old.GetName())
@@ -269,25 +267,25 @@ func (n *node) claimGone(ctx context.Context, old *Object) error {
 		case apierrors.IsNotFound(err):
 			return nil
 		case err == nil && now.GetUID() == old.GetUID():
-			return fmt.Errorf("the volume claim %s is there yet", old.GetName())
+			return fmt.Errorf("the volume claim %s still exists", old.GetName())
 		}
 		return err
 	})
 }
 
-// DataVolume is the name of the volume of a server's data in a StatefulSet of ours.
+// DataVolume is the name of the data volume of a server in a StatefulSet of ours.
 const DataVolume = "data"
 
-// claim is the name that a StatefulSet gives the volume claim of a pod.
+// claim returns the name that a StatefulSet gives the volume claim of a pod.
 func (n *node) claim() string { return DataVolume + "-" + n.pod }
 
-// gateName is the scheduling gate of a pod that is to stay down.
+// gateName is the scheduling gate of a pod that must stay down.
 const gateName = "stroppy.io/down"
 
-// gate has pods of the StatefulSet that are made from now on stay down, or not. The pods that
-// are there are not touched, because it replaces none by itself.
+// gate makes new pods of the StatefulSet stay down, or not. It does not affect existing pods, because the StatefulSet
+// does not replace pods by itself.
 func (c *Cluster) gate(ctx context.Context, on bool) error {
-	var gates any // nil takes them away
+	var gates any // nil removes them
 	if on {
 		gates = []any{map[string]any{"name": gateName}}
 	}
@@ -304,7 +302,7 @@ func gated(p *corev1.Pod) bool {
 	return false
 }
 
-// open lets a pod that stays down be scheduled. It is asked of a pod with this UID alone.
+// open allows a pod that stays down to be scheduled. The UID restricts the change to this pod.
 func (n *node) open(ctx context.Context, pod *corev1.Pod) error {
 	return n.cluster.api.Patch(ctx, podKind, pod.Name, map[string]any{
 		"metadata": map[string]any{"uid": string(types.UID(pod.UID))},

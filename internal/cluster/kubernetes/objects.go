@@ -19,22 +19,20 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// manager is this program as the field manager of what it applies, and as that which manages
-// objects by the recommended labels of Kubernetes.
+// manager names this program as the field manager of its objects, and in the recommended label managed-by.
 const manager = "stroppy"
 
-// Labels of all objects that this program makes.
+// Labels of all objects of this program.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	// RunLabel has the name of the cluster that an object belongs to. Only what has it is
-	// changed or deleted.
+	// RunLabel holds the name of the run of an object. Only objects with this label are changed or deleted.
 	RunLabel = "stroppy.io/run"
 )
 
-// Object is one that a kind renders: of any type, as its YAML is.
+// Object is a rendered object of any type.
 type Object = unstructured.Unstructured
 
-// NewObject returns an object without a content.
+// NewObject returns an object with a content, such as its spec.
 func NewObject(apiVersion, kind, name string, content map[string]any) *Object {
 	o := &Object{Object: map[string]any{}}
 	for key, value := range content {
@@ -48,8 +46,8 @@ func NewObject(apiVersion, kind, name string, content map[string]any) *Object {
 
 func describe(o *Object) string { return strings.ToLower(o.GetKind()) + " " + o.GetName() }
 
-// Apart is the affinity of pods that have labels: the scheduler prefers machines that have none of
-// them yet, and takes others where there are no more.
+// Apart returns an affinity for pods with these labels. The scheduler prefers machines without such a pod, but uses
+// others if there are none.
 func Apart(labels map[string]any) map[string]any {
 	term := map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": labels}}
 	return map[string]any{"podAntiAffinity": map[string]any{
@@ -57,7 +55,7 @@ func Apart(labels map[string]any) map[string]any {
 	}}
 }
 
-// label marks an object as the run's.
+// label marks an object with its run.
 func label(o *Object, run string) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -67,9 +65,8 @@ func label(o *Object, run string) {
 	o.SetLabels(labels)
 }
 
-// Apply makes an object of the run, or changes it to what is given, and returns what the API
-// server has made of it. An object of the same name that is not the run's is left alone, and
-// is an error.
+// Apply makes an object of the run, or updates it, and returns the API server's result. An object of this name that
+// does not belong to the run is not changed, and is an error.
 func (a *API) Apply(ctx context.Context, run string, o *Object) (*Object, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("apply %s in the namespace %s: %w", describe(o), a.Namespace, a.explain(err))
@@ -81,7 +78,7 @@ func (a *API) Apply(ctx context.Context, run string, o *Object) (*Object, error)
 	there, err := client.Get(ctx, o.GetName(), metav1.GetOptions{})
 	switch {
 	case err == nil && there.GetLabels()[RunLabel] != run:
-		return nil, fail(errors.New("there is one of this name that this run has not made: nothing of it was changed"))
+		return nil, fail(errors.New("another run has made an object of this name: it was not changed"))
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, fail(err)
 	}
@@ -105,7 +102,7 @@ func (a *API) Get(ctx context.Context, kind schema.GroupVersionKind, name string
 	return nil, fmt.Errorf("read %s %s: %w", strings.ToLower(kind.Kind), name, a.explain(err))
 }
 
-// Patch merges a change into an object, or into its status where subresource says so.
+// Patch merges a change into an object, or into a subresource such as its status.
 func (a *API) Patch(ctx context.Context, kind schema.GroupVersionKind, name string, change map[string]any, subresource ...string) error {
 	text, err := json.Marshal(change)
 	if err != nil {
@@ -121,7 +118,7 @@ func (a *API) Patch(ctx context.Context, kind schema.GroupVersionKind, name stri
 	return nil
 }
 
-// list returns the objects of a kind that have labels.
+// list returns the objects of a kind with these labels.
 func (a *API) list(ctx context.Context, kind schema.GroupVersionKind, selector string) ([]Object, error) {
 	client, err := a.resource(kind)
 	if err != nil {
@@ -134,8 +131,8 @@ func (a *API) list(ctx context.Context, kind schema.GroupVersionKind, selector s
 	return all.Items, nil
 }
 
-// remove deletes an object, at once if asked, and does not wait. One that is not there is no
-// error; one that was made anew under the same name is left alone.
+// remove deletes an object, at once if atOnce is set, and does not wait. A missing object is no error. A newer object
+// with the same name is left alone.
 func (a *API) remove(ctx context.Context, o *Object, atOnce bool) error {
 	client, err := a.resource(o.GroupVersionKind())
 	if err != nil {
@@ -162,12 +159,12 @@ var (
 	eventKind = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
 )
 
-// eventResource is the name of the resource of events.
+// eventResource returns the resource name of events.
 func eventResource() string { return strings.ToLower(eventKind.Kind) + "s" }
 
-// removeAll deletes what a run has made: first the objects that it has applied, whose
-// controllers would make others anew; then pods, at once, and volume claims. It returns when
-// nothing of them is left. A kind that the API server does not know has no objects.
+// removeAll deletes all objects of a run. It begins with the applied objects, because their controllers would make
+// others again. Then it deletes pods, at once, and volume claims. It returns when none is left. A kind that the API
+// server does not know has no objects.
 func (a *API) removeAll(ctx context.Context, run string, what made) error {
 	var all []group
 	for _, kind := range append(slices.Clone(what.Kinds), podKind, claimKind) {
@@ -184,22 +181,21 @@ func (a *API) removeAll(ctx context.Context, run string, what made) error {
 		return err
 	}
 	if err := cluster.Sleep(ctx, stale); err != nil {
-		return fmt.Errorf("wait whether the operator makes secrets of %s again: %w", run, err)
+		return fmt.Errorf("wait for secrets that the operator of %s may make again: %w", run, err)
 	}
 	return a.removeGroups(ctx, run, []group{secrets})
 }
 
-// stale is how long an operator may yet act for a resource that has gone: it acts on what it has
-// read before.
+// stale bounds how long an operator may act on its outdated view after a resource was deleted.
 const stale = 2 * time.Second
 
-// group is the objects of a kind that have labels.
+// group is the objects of a kind with certain labels.
 type group struct {
 	kind     schema.GroupVersionKind
 	selector string
 }
 
-// removeGroups deletes the objects of groups, and returns when none is left.
+// removeGroups deletes the objects of groups and returns when none is left.
 func (a *API) removeGroups(ctx context.Context, run string, all []group) error {
 	err := cluster.RetryEvery(ctx, removeEvery, func() error {
 		var left []string
@@ -221,25 +217,24 @@ func (a *API) removeGroups(ctx context.Context, run string, all []group) error {
 			}
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("they are there yet: %s", strings.Join(left, ", "))
+			return fmt.Errorf("they still exist: %s", strings.Join(left, ", "))
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("remove what stroppy has made in the namespace %s: %w", a.Namespace, err)
+		return fmt.Errorf("remove stroppy's objects in the namespace %s: %w", a.Namespace, err)
 	}
 	return nil
 }
 
-// removeEvery is the time between two looks whether all is gone.
+// removeEvery is the interval of checks whether objects are gone.
 const removeEvery = 200 * time.Millisecond
 
-// release deletes an object, and has a chaos object go whose finalizer holds it although it
-// was to go a while ago.
+// release deletes an object. It forces a Chaos Mesh object whose finalizer holds it for too long.
 func (a *API) release(ctx context.Context, o *Object) error {
 	var err error
 	switch at := o.GetDeletionTimestamp(); {
-	case at == nil || o.GetKind() == podKind.Kind && at.After(time.Now()): // a pod may have its grace period yet
+	case at == nil || o.GetKind() == podKind.Kind && at.After(time.Now()): // a pod may be in its grace period
 		err = a.remove(ctx, o, o.GetKind() == podKind.Kind)
 	case isChaos(o) && time.Since(at.Time) > stuckAfter:
 		err = a.forceFinalizers(ctx, o)
@@ -250,7 +245,7 @@ func (a *API) release(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// each calls f for all at once, and joins their errors.
+// each calls f for all elements at once and joins the errors.
 func each[T any](list []T, f func(T) error) error {
 	var group sync.WaitGroup
 	failed := make([]error, len(list))
@@ -261,5 +256,5 @@ func each[T any](list []T, f func(T) error) error {
 	return errors.Join(failed...)
 }
 
-// Now is the time as objects have it: RFC 3339 with microseconds.
+// Now returns the time in the notation of objects: RFC 3339 with microseconds.
 func Now() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }

@@ -22,7 +22,7 @@ func NewSecret(name string, values map[string]string) *Object {
 	return NewObject("v1", SecretKind.Kind, name, map[string]any{"type": "Opaque", "data": data})
 }
 
-// NewPassword returns a password that nobody guesses, of letters and digits.
+// NewPassword returns a random password of letters and digits.
 func NewPassword() string { return rand.Text() }
 
 // Secret returns the values of a Secret of the namespace.
@@ -43,8 +43,8 @@ func (a *API) Secret(ctx context.Context, name string) (map[string]string, error
 	return values, nil
 }
 
-// Condition says whether a condition of an object's status is true, and what its operator says
-// of it; false and empty where it has none of this type.
+// Condition reports whether a condition of an object's status is true, and returns its message. It returns false and
+// "" if the object has no such condition.
 func Condition(o *Object, name string) (holds bool, message string) {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range conditions {

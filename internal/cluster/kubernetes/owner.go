@@ -17,19 +17,17 @@ import (
 var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 
 const (
-	// leaseLasts is how long after its last sign of life the owner of a run counts as dead for
-	// others than the machine that it ran on.
+	// leaseLasts is the time after which a run without a sign of life counts as dead on other machines.
 	leaseLasts = time.Minute
 	renewEvery = 10 * time.Second
-	// madeAnnotation of a lease has what the run makes, as JSON.
+	// madeAnnotation on a lease holds the objects of the run as JSON.
 	madeAnnotation = "stroppy.io/made"
-	// removeLimit bounds how long the objects of a run may take to go.
+	// removeLimit bounds the time until the objects of a run are gone.
 	removeLimit = 2 * time.Minute
 )
 
-// ownership is a Lease that says that the run which made all objects of its name is alive. It
-// is made before them and goes after them, so that whoever finds it without a living owner
-// knows what to remove.
+// ownership is a Lease of a living run. It is made before the objects of the run and removed after them. So a Lease
+// without a living owner shows what must be removed.
 type ownership struct {
 	api *API
 	run string
@@ -43,18 +41,18 @@ type ownership struct {
 	err  error
 }
 
-// leaseName is the name of the lease of a run. It is not that of the run, which the database has:
-// CloudNativePG's primary holds a lease of the cluster's own name (internal/cmd/manager/instance/run/lease).
+// leaseName returns the name of the lease of a run. It differs from the run's name, which the database uses:
+// CloudNativePG's primary holds a lease with the cluster's name (internal/cmd/manager/instance/run/lease).
 func leaseName(run string) string { return run + "-run" }
 
-// made is what there may be of a run.
+// made describes the objects that a run may have.
 type made struct {
-	Kinds    []schema.GroupVersionKind // of the objects that were applied, in the order in which they go
-	Selector string                    // labels of the pods and volume claims that others make of them
+	Kinds    []schema.GroupVersionKind // kinds of the applied objects, in the order of their removal
+	Selector string                    // labels of the pods and volume claims that controllers make
 	Secrets  string                    // labels of the secrets that an operator leaves; empty: none
 }
 
-// own makes the lease of a run.
+// own makes the lease of a run and renews it.
 func (a *API) own(ctx context.Context, run string, what made) (*ownership, error) {
 	o := &ownership{api: a, run: run, made: what}
 	if err := o.renew(ctx); err != nil {
@@ -70,7 +68,7 @@ func (a *API) own(ctx context.Context, run string, what made) (*ownership, error
 			case <-life.Done():
 				return
 			case <-ticker.C:
-				_ = o.renew(life) // the next one is soon; a lease that has run out is not the run's end
+				_ = o.renew(life) // it is renewed again soon; an expired lease does not end the run
 			}
 		}
 	})
@@ -95,8 +93,7 @@ func (o *ownership) renew(ctx context.Context) error {
 	return err
 }
 
-// willMake notes, before it is made, that the run will have objects of one more kind. They go
-// before those that were there first.
+// willMake records that the run is about to make objects of one more kind. They are removed before the others.
 func (o *ownership) willMake(ctx context.Context, kind schema.GroupVersionKind) error {
 	o.mu.Lock()
 	known := slices.Contains(o.made.Kinds, kind)
@@ -110,8 +107,7 @@ func (o *ownership) willMake(ctx context.Context, kind schema.GroupVersionKind) 
 	return o.renew(ctx)
 }
 
-// giveUp removes all objects of the run, and the lease when nothing else is left. It may be
-// called again.
+// giveUp removes all objects of the run, and then the lease. It may be called again.
 func (o *ownership) giveUp() error {
 	o.once.Do(func() {
 		o.end()
@@ -123,7 +119,7 @@ func (o *ownership) giveUp() error {
 	return o.err
 }
 
-// clearRun removes the objects of a run, and then its lease.
+// clearRun removes the objects of a run and then its lease.
 func (a *API) clearRun(ctx context.Context, run string, what made) error {
 	if err := a.removeAll(ctx, run, what); err != nil {
 		return err
@@ -135,12 +131,12 @@ func (a *API) clearRun(ctx context.Context, run string, what made) error {
 	return nil
 }
 
-// clearDead removes what runs have left whose owner has given no sign of life for long before
-// now, by the API server's clock, and returns a line for each.
+// clearDead removes the objects of runs whose lease has expired by the API server's clock. It returns a line for each
+// run.
 func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err error) {
 	leases, err := a.list(ctx, leaseKind, ManagedByLabel+"="+manager)
 	if err != nil {
-		return nil, fmt.Errorf("look for what earlier runs have left in the namespace %s: %w", a.Namespace, a.explain(err))
+		return nil, fmt.Errorf("look for objects of earlier runs in the namespace %s: %w", a.Namespace, a.explain(err))
 	}
 	for i := range leases {
 		lease := &leases[i]
@@ -155,8 +151,8 @@ func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err
 	return lines, err
 }
 
-// lastApplied is when an object was changed last, by the API server's clock: those of the owner
-// and of this machine may differ by more than a lease lasts.
+// lastApplied returns when an object was last changed, by the API server's clock. The clocks of the owner and of this
+// machine may differ by more than the lease.
 func lastApplied(o *Object) (last time.Time) {
 	for _, f := range o.GetManagedFields() {
 		if f.Time != nil && f.Time.After(last) {
@@ -166,15 +162,15 @@ func lastApplied(o *Object) (last time.Time) {
 	return last
 }
 
-// clearLease removes what the run of a lease has made.
+// clearLease removes the objects of the run of a lease.
 func (a *API) clearLease(ctx context.Context, lease *Object) (line string, err error) {
 	name, run := lease.GetName(), lease.GetLabels()[RunLabel]
 	if name != leaseName(run) || !strings.HasPrefix(run, namePrefix) {
-		return "", fmt.Errorf("the lease %s in the namespace %s is labelled as one of stroppy's and is none: look at it", name, a.Namespace)
+		return "", fmt.Errorf("the lease %s in the namespace %s has stroppy's label, but not its name: inspect it", name, a.Namespace)
 	}
 	var what made
 	if err := json.Unmarshal([]byte(lease.GetAnnotations()[madeAnnotation]), &what); err != nil {
-		return "", fmt.Errorf("the lease %s in the namespace %s does not say what its run has made: delete what has the label %s=%s: %w", name, a.Namespace, RunLabel, run, err)
+		return "", fmt.Errorf("the lease %s in the namespace %s does not list the objects of its run: delete the objects with the label %s=%s: %w", name, a.Namespace, RunLabel, run, err)
 	}
 	if err := a.clearRun(ctx, run, what); err != nil {
 		return "", err

@@ -2,15 +2,14 @@ package kubernetes
 
 import "stroppy/internal/cluster"
 
-// plan is the cluster as a dry run has it, which is not connected to anything. lacks is why it could
-// not be started here, nil if it could.
+// plan returns the unconnected cluster of a dry run. lacks is the reason why it could not be started here, or nil.
 func (k *Kind) plan(a *asked, lacks error) *cluster.PlannedError {
 	kind := *k
 	c := &Cluster{kind: &kind, spec: &a.Spec, run: drawName(), planned: true, database: k.Unconnected(&a.Spec)}
 	c.network = &network{cluster: c}
 	there := a.selector != ""
 	if there {
-		kind.StatefulSet = false // as for adopt
+		kind.StatefulSet = false // as in adopt
 	} else {
 		c.spec.Name = c.run
 	}
@@ -20,7 +19,7 @@ func (k *Kind) plan(a *asked, lacks error) *cluster.PlannedError {
 	return &cluster.PlannedError{Cluster: c.capable(), Uncounted: there, Lacks: lacks}
 }
 
-// capable is the cluster with what can be done to it.
+// capable returns the cluster with its capabilities.
 func (c *Cluster) capable() cluster.Cluster {
 	if mover, ok := c.database.(Mover); ok {
 		return &movable{c, mover}

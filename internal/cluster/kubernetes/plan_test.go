@@ -29,7 +29,7 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// faults are of each sort that can be written, on targets of every sort. file is one of Chaos Mesh.
+// faults returns faults of each kind on targets of every kind. file contains an object of Chaos Mesh.
 func faults(t *testing.T, file string) (scripts []nemesis.Script) {
 	t.Helper()
 	texts := []string{
@@ -57,7 +57,7 @@ func faults(t *testing.T, file string) (scripts []nemesis.Script) {
 	return scripts
 }
 
-// chaosFile is a file of an object of Chaos Mesh.
+// chaosFile writes a file with an object of Chaos Mesh.
 func chaosFile(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "chaos.yaml")
@@ -67,13 +67,13 @@ func chaosFile(t *testing.T) string {
 	return file
 }
 
-// alike says that two refusals have the same words, or that neither is one.
+// alike reports whether two errors have the same text, or both are nil.
 func alike(a, b error) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 }
 
-// TestPlan: without an API server a dry run refuses what it refuses with a real one where all faults
-// of Chaos Mesh are there and allowed, in the same words.
+// TestPlan checks that a dry run without an API server refuses the same faults as a real start, with the same errors.
+// In the real start all faults of Chaos Mesh are allowed.
 func TestPlan(t *testing.T) {
 	file := chaosFile(t)
 	scripts := faults(t, file)
@@ -119,8 +119,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfRun: a dry run of k8s/etcd refuses what a run with real members refuses, in the same
-// words. Nothing runs pods here: those of the members only say that they are ready.
+// TestPlanOfRun checks that a dry run of k8s/etcd refuses the same faults, with the same errors, as a run with real
+// members. No pods run: the members' pods are only marked as ready.
 func TestPlanOfRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -168,8 +168,7 @@ func TestPlanOfRun(t *testing.T) {
 	t.Logf("%d of %d faults alike", same, len(scripts))
 }
 
-// makePods makes the pods of a StatefulSet in a namespace, as its controller does, and says that they
-// are ready.
+// makePods makes the pods of a StatefulSet, as its controller does, and marks them as ready.
 func makePods(ctx context.Context, c *kubetest.ControlPlane, namespace string, count int) error {
 	sets := c.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}).Namespace(namespace)
 	pods := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
@@ -206,7 +205,7 @@ func makePods(ctx context.Context, c *kubetest.ControlPlane, namespace string, c
 	return nil
 }
 
-// stopped stops a cluster when the test has ended.
+// stopped stops a cluster at the end of the test.
 func stopped(t *testing.T, c cluster.Cluster) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -17,8 +17,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// podWatch knows the pods with some labels, as the API server reports their changes. Its
-// methods may be called from several goroutines.
+// podWatch tracks the pods with certain labels by the API server's events. Its methods may be called from several
+// goroutines.
 type podWatch struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
@@ -26,11 +26,11 @@ type podWatch struct {
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod // by name
 	changed chan struct{}          // closed at the next change
-	gone    func(pod *corev1.Pod)  // is called when a pod has ended, without the lock
+	gone    func(pod *corev1.Pod)  // called without the lock when a pod is gone
 }
 
-// watchPods begins to watch, and returns when all pods that are there now are known. gone is
-// called for each that is there no more.
+// watchPods starts a podWatch and returns when it knows all present pods. gone is called for each pod that
+// disappears.
 func (a *API) watchPods(ctx context.Context, selector string, gone func(*corev1.Pod)) (*podWatch, error) {
 	client, err := a.resource(podKind)
 	if err != nil {
@@ -74,11 +74,11 @@ func (w *podWatch) stop() {
 	w.done.Wait()
 }
 
-// see notes what a pod is now.
+// see records the state of a pod.
 func (w *podWatch) see(object any) {
 	pod := new(corev1.Pod)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(*Object).Object, pod); err != nil {
-		return // of a server that knows other pods; who waits for one says that it is not there
+		return // from a server with other fields; a wait for this pod reports it as missing
 	}
 	w.mu.Lock()
 	before := w.pods[pod.Name]
@@ -112,20 +112,20 @@ func (w *podWatch) lose(object any) {
 	}
 }
 
-// wake ends the waiting of all. The lock is held.
+// wake ends all waits; the lock is held.
 func (w *podWatch) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// get returns a pod, nil if there is none of the name.
+// get returns a pod, or nil.
 func (w *podWatch) get(name string) *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pods[name]
 }
 
-// all are the pods by name.
+// all returns the pods in the order of their names.
 func (w *podWatch) all() (list []*corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *podWatch) all() (list []*corev1.Pod) {
 	return list
 }
 
-// compareNames puts pod-9 before pod-10.
+// compareNames orders pod-9 before pod-10.
 func compareNames(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
@@ -144,8 +144,8 @@ func compareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// until waits until see, which is called after each change, returns nil. When ctx ends, the
-// error has why and what see said last.
+// until calls see after each change until it returns nil. When ctx ends, the error contains the cause and the last
+// error of see.
 func (w *podWatch) until(ctx context.Context, see func() error) error {
 	for {
 		w.mu.Lock()
@@ -157,20 +157,20 @@ func (w *podWatch) until(ctx context.Context, see func() error) error {
 		}
 		select {
 		case <-changed:
-		case <-time.After(time.Second): // what see asks may not be of a pod
+		case <-time.After(time.Second): // see may depend on more than pods
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
 }
 
-// ready says why a pod takes no connections, nil if it does.
+// ready returns why a pod does not accept connections, or nil if it does.
 func ready(p *corev1.Pod, name string) error {
 	if p == nil {
-		return fmt.Errorf("the pod %s is not there", name)
+		return fmt.Errorf("the pod %s does not exist", name)
 	}
 	if p.DeletionTimestamp != nil {
-		return fmt.Errorf("the pod %s is going", name)
+		return fmt.Errorf("the pod %s is being deleted", name)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -183,7 +183,7 @@ func ready(p *corev1.Pod, name string) error {
 	return fmt.Errorf("the pod %s is not ready: it is %s", name, strings.ToLower(string(p.Status.Phase)))
 }
 
-// waiting is why a pod's containers do not run, empty where it does not say.
+// waiting returns why a pod's containers do not run, or "" if the pod has no reason.
 func waiting(p *corev1.Pod) string {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		switch state := c.State; {
@@ -204,7 +204,7 @@ func waiting(p *corev1.Pod) string {
 // hopeless are reasons of a container that waiting does not change.
 var hopeless = []string{"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"}
 
-// hopelessPod says why a pod will never run, empty if it may.
+// hopelessPod returns why a pod will never run, or "" if it may.
 func hopelessPod(p *corev1.Pod) string {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := c.State.Waiting
@@ -213,11 +213,11 @@ func hopelessPod(p *corev1.Pod) string {
 		}
 		pulls := w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull"
 		if slices.Contains(hopeless, w.Reason) || pulls && time.Since(p.CreationTimestamp.Time) > pullLimit {
-			return fmt.Sprintf("the image %s of the pod %s cannot be had (%s %s): name another by image= or version=", c.Image, p.Name, w.Reason, w.Message)
+			return fmt.Sprintf("the image %s of the pod %s cannot be pulled (%s %s): name another image by image= or version=", c.Image, p.Name, w.Reason, w.Message)
 		}
 	}
 	return ""
 }
 
-// pullLimit is how long an image that could not be pulled is tried again.
+// pullLimit is how long to wait for an image that cannot be pulled.
 const pullLimit = 20 * time.Second

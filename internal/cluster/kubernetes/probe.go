@@ -29,19 +29,19 @@ const probeNumber = -2
 
 const (
 	probePort = 8080
-	// dialLimit bounds how long a connection may take that counts as one.
+	// dialLimit is the time after which a connection counts as lost.
 	dialLimit = time.Second
-	// lossTries is how many connections a measurement of loss makes, each of which is lost with
-	// its first packet; those of a delay are fewer.
+	// lossTries is the number of connections to measure a loss. Each is lost with its first packet. A delay needs
+	// fewer, delayTries.
 	lossTries, delayTries = 200, 5
 )
 
-// ProbeCommand is the name of the command by which this program is a probe.
+// ProbeCommand is the command that runs this program as a probe.
 const ProbeCommand = "probe"
 
-// Probe answers, at all addresses of its pod, those who have the token, which is its argument:
-// GET /dial?to=HOST:PORT&count=N by making N connections, and GET /echo?to=IP&rate=N&first=N by
-// echoes of N bytes a second. It returns at a signal to end.
+// Probe serves, at all addresses of its pod, requests with the token, which is its argument. GET
+// /dial?to=HOST:PORT&count=N makes N connections. GET /echo?to=IP&rate=N&first=N sends echoes of N bytes per second.
+// Probe returns after a signal to end.
 func Probe(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("`stroppy %s` is started in a pod by a run on Kubernetes", ProbeCommand)
@@ -62,9 +62,9 @@ func Probe(args []string) error {
 
 // dialed is an answer of a probe.
 type dialed struct {
-	Times []time.Duration // of the connections that were made
-	Lost  int             // that were not made within a second
-	Error string          // of the last one that was refused
+	Times []time.Duration // time to connect, of the connections that succeeded
+	Lost  int             // number that did not succeed within a second
+	Error string          // of the last refused connection
 }
 
 func probing(token string) http.Handler {
@@ -72,7 +72,7 @@ func probing(token string) http.Handler {
 	handle := func(what string, answer http.HandlerFunc) {
 		mux.HandleFunc("GET /"+what, func(w http.ResponseWriter, r *http.Request) {
 			if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
-				http.Error(w, "the token is another run's", http.StatusForbidden)
+				http.Error(w, "the token belongs to another run", http.StatusForbidden)
 				return
 			}
 			answer(w, r)
@@ -81,7 +81,7 @@ func probing(token string) http.Handler {
 	handle("dial", func(w http.ResponseWriter, r *http.Request) {
 		count, err := strconv.Atoi(r.URL.Query().Get("count"))
 		if err != nil || count < 1 || count > lossTries {
-			http.Error(w, "count is no number of connections", http.StatusBadRequest)
+			http.Error(w, "count is not a valid number of connections", http.StatusBadRequest)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(dialAll(r.Context(), r.URL.Query().Get("to"), count))
@@ -127,7 +127,7 @@ func dialAll(ctx context.Context, to string, count int) (d dialed) {
 	return d
 }
 
-// probe is a pod that says which pods it reaches.
+// probe is a pod that reports which pods it reaches.
 type probe struct {
 	cluster *Cluster
 	pods    *podWatch
@@ -137,13 +137,13 @@ type probe struct {
 
 func (c *Cluster) probeName() string { return c.run + "-probe" }
 
-// startProbe makes the pod, and returns when it answers.
+// startProbe makes the pod and returns when it answers.
 func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
 	var token [16]byte
-	_, _ = rand.Read(token[:]) // which never fails (crypto/rand)
+	_, _ = rand.Read(token[:]) // never fails (crypto/rand)
 	p = &probe{cluster: c, token: hex.EncodeToString(token[:])}
 	security := RestrictedPod()
-	// Echoes without a privilege (icmp(7)), which is one of the settings that any pod may have.
+	// This sysctl allows echoes without a privilege (icmp(7)). Any pod may set it.
 	security["sysctls"] = []any{map[string]any{"name": "net.ipv4.ping_group_range", "value": "0 2147483647"}}
 	pod := NewObject("v1", podKind.Kind, c.probeName(), map[string]any{"spec": map[string]any{
 		"automountServiceAccountToken": false, "terminationGracePeriodSeconds": int64(0),
@@ -179,7 +179,7 @@ func (p *probe) stop() {
 	p.pods.stop()
 }
 
-// address is that of a node's pod.
+// address returns the address of a node's pod.
 func (p *probe) address(node int) (string, error) {
 	pod := p.cluster.nodes[node].current()
 	if pod == nil || pod.Status.PodIP == "" {
@@ -188,7 +188,7 @@ func (p *probe) address(node int) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// ask has the probe make connections to a node.
+// ask makes the probe connect to a node.
 func (p *probe) ask(ctx context.Context, node, count int) (d dialed, err error) {
 	ip, err := p.address(node)
 	if err != nil {
@@ -225,7 +225,7 @@ func (p *probe) get(ctx context.Context, what string, with map[string]any, answe
 	return err
 }
 
-// silent says why a node counts as one whose packets do not reach the probe.
+// silent returns an error unless packets of a node do not reach the probe.
 func (p *probe) silent(ctx context.Context, node int) error {
 	d, err := p.ask(ctx, node, 1)
 	switch {
@@ -236,10 +236,10 @@ func (p *probe) silent(ctx context.Context, node int) error {
 	case d.Error != "":
 		return fmt.Errorf("n%d answered the probe: %s", node, d.Error)
 	}
-	return fmt.Errorf("packets of n%d reach the probe although they are cut", node)
+	return fmt.Errorf("packets of n%d reach the probe although the link is cut", node)
 }
 
-// answers says why a node does not answer the probe.
+// answers returns why a node does not answer the probe, or nil.
 func (p *probe) answers(ctx context.Context, node int) error {
 	d, err := p.ask(ctx, node, 1)
 	switch {
@@ -253,7 +253,7 @@ func (p *probe) answers(ctx context.Context, node int) error {
 	return nil
 }
 
-// measure sees what a node's link is like.
+// measure measures a node's link.
 func (p *probe) measure(ctx context.Context, node int, link cluster.Link) (measured, error) {
 	if link.Bandwidth > 0 {
 		return p.measureRate(ctx, node, link)
@@ -266,7 +266,6 @@ func (p *probe) measure(ctx context.Context, node int, link cluster.Link) (measu
 	if err == nil && d.Error != "" {
 		err = fmt.Errorf("n%d does not answer the probe: %s", node, d.Error)
 	}
-	// A packet that is lost is sent again after a second (RFC 6298), when the connection counts
-	// as lost.
+	// A lost packet is sent again after a second (RFC 6298); by then the connection counts as lost.
 	return measured{sent: count, lost: d.Lost, median: medianOf(d.Times)}, err
 }

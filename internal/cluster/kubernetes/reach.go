@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// reach opens a way to each pod, through the API server if that is asked for or if the pods do
-// not answer at their own addresses, and connects to the database.
+// reach opens a relay to each pod and connects to the database. The relays use the API server if forward is set, or
+// if the pods do not answer at their own addresses.
 func (c *Cluster) reach(ctx context.Context, forward bool) (err error) {
 	if c.kind.Direct {
 		c.database, err = c.kind.Connect(ctx, c.api, c.spec, nil)
@@ -25,7 +25,7 @@ func (c *Cluster) reach(ctx context.Context, forward bool) (err error) {
 	return err
 }
 
-// address is that of a node's pod.
+// address returns the address of a node's pod, or "".
 func (c *Cluster) address(node int) string {
 	if pod := c.nodes[node].current(); pod != nil {
 		return pod.Status.PodIP
@@ -33,7 +33,7 @@ func (c *Cluster) address(node int) string {
 	return ""
 }
 
-// folder makes a folder on this machine that goes with the cluster.
+// folder makes a folder on this machine that is removed with the cluster.
 func (c *Cluster) folder() (string, error) {
 	if c.record != nil {
 		return c.record.TempFolder(os.TempDir())

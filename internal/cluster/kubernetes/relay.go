@@ -17,30 +17,30 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// relay leads from an address of this machine, which stays, to a port of a pod, whichever pod
-// has the name then: to its address where this machine can reach that, else through the API
-// server, as `kubectl port-forward` does. Connections end with their pod.
+// relay forwards connections from a fixed address of this machine to a port of the pod that has a name at that time.
+// It uses the pod's address if this machine reaches it. Otherwise it uses the API server, like `kubectl
+// port-forward`. Connections end with their pod.
 type relay struct {
 	api      *API
 	pod      func() *corev1.Pod
 	port     int
-	direct   bool // the pods' addresses can be reached
+	direct   bool // this machine reaches the pods' addresses
 	listener net.Listener
 	done     sync.WaitGroup
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
-	tunnel httpstream.Connection // through the API server; nil until one is needed
-	into   string                // UID of the pod that the tunnel leads into
+	tunnel httpstream.Connection // through the API server; nil until it is needed
+	into   string                // UID of the pod at the end of the tunnel
 	next   int                   // number of the next connection in the tunnel
-	failed error                 // why the last connection could not be made, of those that could not
+	failed error                 // error of the last connection that failed
 	closed bool
 }
 
-// reachLimit bounds how long a pod's address may take to answer.
+// reachLimit bounds the time for an answer at a pod's address.
 const reachLimit = time.Second
 
-// newRelay begins to listen on 127.0.0.1.
+// newRelay starts a relay that listens on 127.0.0.1.
 func (a *API) newRelay(port int, direct bool, pod func() *corev1.Pod) (*relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *relay) accept() {
 	}
 }
 
-// join connects one connection with the pod until either side ends it.
+// join connects a connection with the pod until either side ends it.
 func (r *relay) join(conn net.Conn) {
 	if !r.keep(conn) {
 		return
@@ -74,7 +74,7 @@ func (r *relay) join(conn net.Conn) {
 		r.mu.Lock()
 		r.failed = err
 		r.mu.Unlock()
-		return // the client sees that its connection has ended
+		return // the client sees the end of its connection
 	}
 	defer other.Close()
 	if far, ok := other.(net.Conn); ok {
@@ -94,14 +94,14 @@ func (r *relay) join(conn net.Conn) {
 	both.Wait()
 }
 
-// failure is why a connection to the pod could not be made, nil if all could.
+// failure returns why the last failed connection to the pod failed, or nil.
 func (r *relay) failure() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed
 }
 
-// keep notes an open connection; false, and it is closed, once the relay is.
+// keep records an open connection. If the relay is closed, it closes the connection and returns false.
 func (r *relay) keep(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,11 +120,11 @@ func (r *relay) drop(c net.Conn) {
 	r.mu.Unlock()
 }
 
-// dial connects to the pod that is there now.
+// dial connects to the present pod.
 func (r *relay) dial() (io.ReadWriteCloser, error) {
 	pod := r.pod()
 	if pod == nil || pod.Status.PodIP == "" {
-		return nil, errors.New("the pod is not there")
+		return nil, errors.New("the pod does not exist")
 	}
 	if r.direct {
 		return net.DialTimeout("tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), reachLimit)
@@ -132,9 +132,8 @@ func (r *relay) dial() (io.ReadWriteCloser, error) {
 	return r.forward(pod)
 }
 
-// forward opens one more connection in the tunnel into a pod. The tunnel's protocol is
-// portforward.k8s.io (k8s.io/client-go/tools/portforward): two streams a connection, of which
-// one brings errors.
+// forward opens a connection in the tunnel to a pod. The protocol is portforward.k8s.io
+// (k8s.io/client-go/tools/portforward). It uses two streams per connection, of which one carries errors.
 func (r *relay) forward(pod *corev1.Pod) (io.ReadWriteCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +181,8 @@ func (f *forwarded) Close() error {
 	return err
 }
 
-// tunnel connects to a pod through the API server: by a WebSocket, or by SPDY where that does
-// not know the former.
+// tunnel connects to a pod through the API server by a WebSocket, or by SPDY if the server does not support
+// WebSockets.
 func (a *API) tunnel(pod string) (httpstream.Connection, error) {
 	address := a.url("/api/v1/namespaces/" + a.Namespace + "/pods/" + pod + "/portforward")
 	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, a.config)
@@ -204,13 +203,13 @@ func (a *API) tunnel(pod string) (httpstream.Connection, error) {
 	return conn, nil
 }
 
-// cut ends all connections, as the end of their pod does.
+// cut ends all connections, like the end of their pod.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.open {
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a dead pod says no good-bye
+			_ = tcp.SetLinger(0) // a dead pod does not close connections cleanly
 		}
 		_ = c.Close()
 	}
@@ -229,7 +228,7 @@ func (r *relay) stop() {
 	r.done.Wait()
 }
 
-// reachable says whether this machine reaches a pod's address itself.
+// reachable reports whether this machine reaches a pod at its address.
 func reachable(ctx context.Context, pod *corev1.Pod, port int) bool {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()

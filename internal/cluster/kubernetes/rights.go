@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Right is what an account may do with objects of one resource in the namespace.
+// Right is a set of verbs on one resource in the namespace.
 type Right struct {
-	Group, Resource string // such as apps and statefulsets; a subresource behind a slash
+	Group, Resource string // such as apps and statefulsets; a subresource follows a slash
 	Verbs           []string
 }
 
-// ownRights are those that every kind needs.
+// ownRights returns the rights that every kind needs.
 func ownRights() []Right {
 	return []Right{
 		{"", "pods", []string{"get", "list", "watch", "delete", "deletecollection", "patch"}},
@@ -33,12 +33,12 @@ func ownRights() []Right {
 	}
 }
 
-// managed are the verbs for objects that are applied, and deleted afterwards.
+// managed returns the verbs for objects that are applied and later deleted.
 func managed() []string { return []string{"create", "get", "list", "patch", "delete"} }
 
 var accessReview = schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}
 
-// Require returns an error that names what this account may not do, nil if it may do all.
+// Require returns an error that names the missing rights of this account, or nil if it has all.
 func (a *API) Require(ctx context.Context, rights []Right) error {
 	reviews, err := a.resource(accessReview)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *API) Require(ctx context.Context, rights []Right) error {
 	}
 	if len(lacks) > 0 {
 		slices.Sort(lacks)
-		return fmt.Errorf("this account may not %s in the namespace %s: have the rights of docs/kubernetes.md granted", strings.Join(lacks, ", "), a.Namespace)
+		return fmt.Errorf("this account may not %s in the namespace %s: it needs the rights of docs/kubernetes.md", strings.Join(lacks, ", "), a.Namespace)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (r Right) name() string {
 
 type creates func(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error)
 
-// may asks whether one verb is allowed.
+// may reports whether one verb is allowed.
 func (a *API) may(ctx context.Context, create creates, r Right, verb string) (bool, error) {
 	resource, subresource, _ := strings.Cut(r.Resource, "/")
 	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resourceAttributes": map[string]any{
@@ -97,8 +97,8 @@ func (a *API) may(ctx context.Context, create creates, r Right, verb string) (bo
 	return allowed, err
 }
 
-// namespaceThere refuses a namespace that does not exist. An account that may not look is
-// believed: what it makes there is refused then.
+// namespaceThere returns an error if the namespace does not exist. If the account may not read namespaces, it returns
+// nil, and a later request fails.
 func (a *API) namespaceThere(ctx context.Context) error {
 	namespaces, err := a.resource(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 	if err == nil {

@@ -1,16 +1,15 @@
 package kubernetes
 
-// RestrictedPod is the security context of a pod that the restricted level of Kubernetes' Pod
-// Security Standards admits.
+// RestrictedPod returns the security context of a pod for the restricted level of Kubernetes' Pod Security Standards.
 func RestrictedPod() map[string]any {
-	const nobody = int64(65532) // the user that images without a shell usually have
+	const nobody = int64(65532) // the usual user of images without a shell
 	return map[string]any{
 		"runAsNonRoot": true, "runAsUser": nobody, "runAsGroup": nobody, "fsGroup": nobody,
 		"seccompProfile": map[string]any{"type": "RuntimeDefault"},
 	}
 }
 
-// RestrictedContainer is the security context of a container of such a pod.
+// RestrictedContainer returns the security context of a container in such a pod.
 func RestrictedContainer() map[string]any {
 	return map[string]any{
 		"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,

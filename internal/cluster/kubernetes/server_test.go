@@ -23,8 +23,8 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestServer holds what needs an API server, which is a real one. It has no controllers: no
-// pod runs, and nothing deletes what belongs to something else.
+// TestServer runs the tests that need a real API server. It has no controllers: no pod runs, and owned objects are
+// not deleted.
 func TestServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -60,7 +60,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// says fails unless an error has all of some texts.
+// says fails unless an error contains all texts.
 func says(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -95,7 +95,7 @@ func testAccess(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, a.namespaceThere(t.Context()), "the namespace nobody-made-it does not exist", "kubectl create namespace")
 }
 
-// service is an object that needs no controller.
+// service returns an object that needs no controller.
 func service(name string) *Object {
 	return NewObject("v1", "Service", name, map[string]any{"spec": map[string]any{"clusterIP": "None", "selector": map[string]any{"a": "b"}}})
 }
@@ -107,7 +107,7 @@ func testApply(t *testing.T, c *kubetest.ControlPlane) {
 	_, err = services.Create(ctx, service("theirs"), metav1.CreateOptions{})
 	must(t, err)
 	_, err = a.Apply(ctx, "stroppy-1", service("theirs"))
-	says(t, err, "service theirs", "this run has not made")
+	says(t, err, "service theirs", "another run has made")
 	made, err := a.Apply(ctx, "stroppy-1", service("ours"))
 	must(t, err)
 	if got := made.GetLabels(); got[RunLabel] != "stroppy-1" || got[ManagedByLabel] != manager {
@@ -120,17 +120,17 @@ func testApply(t *testing.T, c *kubetest.ControlPlane) {
 	_, err = a.Apply(ctx, "stroppy-1", service("ours")) // again
 	must(t, err)
 	_, err = a.Apply(ctx, "stroppy-2", service("ours"))
-	says(t, err, "this run has not made")
+	says(t, err, "another run has made")
 	must(t, a.removeAll(ctx, "stroppy-1", made1("v1", "Service")))
 	if _, err := services.Get(ctx, "ours", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("ours is there yet: %v", err)
+		t.Errorf("ours still exists: %v", err)
 	}
 	if _, err := services.Get(ctx, "theirs", metav1.GetOptions{}); err != nil {
 		t.Errorf("theirs is gone: %v", err)
 	}
 }
 
-// made1 is a run's with objects of one kind.
+// made1 returns a made with objects of one kind.
 func made1(apiVersion, kind string) made {
 	return made{Kinds: kindsOf([]*Object{NewObject(apiVersion, kind, "x", nil)})}
 }
@@ -148,7 +148,7 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 		t.Error(err)
 	}
 	if err := few.namespaceThere(t.Context()); err != nil {
-		t.Errorf("who may not look at namespaces is not believed: %v", err)
+		t.Errorf("an account without the right to read namespaces is refused: %v", err)
 	}
 	var rules []rbacv1.PolicyRule
 	for _, r := range ownRights() {
@@ -167,7 +167,7 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// plain is a kind without an operator, whose pods nobody makes here.
+// plain returns a kind without an operator, whose pods nobody makes.
 func plain() *Kind {
 	return &Kind{
 		Name: "plain", Port: 80, Image: "example/plain", Version: "1", Disk: "1Gi", StatefulSet: true,
@@ -193,16 +193,15 @@ func statefulSet(s *Spec) *Object {
 	}})
 }
 
-// options are those of a start in a namespace.
+// options returns the options of a start in a namespace.
 func options(c *kubetest.ControlPlane, namespace, wait string) cluster.Options {
 	return cluster.Options{Nodes: 3, Params: url.Values{"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {wait}}}
 }
 
-// shortWait is how long a start that will not succeed is waited for: longer than a busy machine
-// takes to apply its objects.
+// shortWait is how long to wait for a start that must fail. A busy machine applies the objects in less time.
 const shortWait = "15s"
 
-// nothingLeft fails if a namespace has anything that stroppy has made.
+// nothingLeft fails if a namespace has an object of stroppy.
 func nothingLeft(t *testing.T, a *API) {
 	t.Helper()
 	kinds := append(kindsOf([]*Object{statefulSet(&Spec{}), service("x"), NewObject("v1", "Pod", "x", nil)}), claimKind, leaseKind)
@@ -218,7 +217,7 @@ func nothingLeft(t *testing.T, a *API) {
 func testFailedStart(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	_, err := Start(t.Context(), plain(), options(c, a.Namespace, shortWait), "v1")
-	says(t, err, "start k8s/plain in the namespace "+a.Namespace, "it is not well after "+shortWait, "is not there")
+	says(t, err, "start k8s/plain in the namespace "+a.Namespace, "it is not healthy after "+shortWait, "does not exist")
 	nothingLeft(t, a)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(time.Second, func() { cancel(errors.New("somebody has interrupted it")) })
@@ -232,8 +231,8 @@ func testFailedStart(t *testing.T, c *kubetest.ControlPlane) {
 	nothingLeft(t, a)
 }
 
-// testQuota holds that a quota that lets an object not be made is named, and one that lets no
-// pod be made is found in what Kubernetes reports, which a stand-in of its controller does here.
+// testQuota checks two cases. A quota that forbids an object is named. A quota that forbids a pod is found in the
+// events of Kubernetes, which a stand-in for the controller reports.
 func testQuota(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	quota := NewObject("v1", "ResourceQuota", "none", map[string]any{"spec": map[string]any{"hard": map[string]any{"count/services": "0"}}})
@@ -243,7 +242,7 @@ func testQuota(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, err)
 	must(t, a.Patch(t.Context(), quota.GroupVersionKind(), "none", map[string]any{"status": map[string]any{
 		"hard": map[string]any{"count/services": "0"}, "used": map[string]any{"count/services": "0"}}}, "status"))
-	must(t, cluster.Retry(t.Context(), func() error { // the API server's own view of quotas follows
+	must(t, cluster.Retry(t.Context(), func() error { // the API server updates its view of quotas later
 		_, err := a.Apply(t.Context(), "stroppy-q", service("probe"))
 		if err == nil {
 			return errors.Join(errors.New("the quota does not hold"), a.removeAll(t.Context(), "stroppy-q", made1("v1", "Service")))
@@ -280,8 +279,7 @@ func report(ctx context.Context, a *API, reason, message string) {
 	}
 }
 
-// testImage holds that a start does not wait for an image that there is not, as a stand-in of
-// the kubelet says of a pod.
+// testImage checks that a start does not wait for a missing image, which a stand-in for the kubelet reports.
 func testImage(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -303,7 +301,7 @@ func testImage(t *testing.T, c *kubetest.ControlPlane) {
 	}()
 	began := time.Now()
 	_, err := Start(t.Context(), plain(), options(c, a.Namespace, "5m"), "v1")
-	says(t, err, "the image example/plain:1 of the pod", "cannot be had", "ErrImageNeverPull")
+	says(t, err, "the image example/plain:1 of the pod", "cannot be pulled", "ErrImageNeverPull")
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v to find out", took)
 	}
@@ -320,7 +318,7 @@ func pod(name string, labels map[string]any) *Object {
 	return o
 }
 
-// testDeadRuns holds that what a run has left goes once its lease has run out, and nothing else.
+// testDeadRuns checks that the objects of a run are removed when its lease has expired, and no other objects.
 func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 	a, ctx := connect(t, c), t.Context()
 	begin := func(run string) *ownership {
@@ -354,7 +352,7 @@ func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, o.giveUp())
 	nothingLeft(t, a)
 
-	// A database may hold a lease of its own name, as CloudNativePG's primary does.
+	// A database may have a lease with its own name, as CloudNativePG's primary does.
 	o = begin("stroppy-named")
 	theirs := NewObject("coordination.k8s.io/v1", "Lease", "stroppy-named", map[string]any{"spec": map[string]any{"holderIdentity": "primary"}})
 	leases, err := a.resource(leaseKind)
@@ -378,7 +376,7 @@ func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// testKilledRun holds that the record of a killed run on this machine is enough to clear it.
+// testKilledRun checks that the record of a killed run on this machine is enough to clear it.
 func testKilledRun(t *testing.T, c *kubetest.ControlPlane) {
 	a, ctx := connect(t, c), t.Context()
 	o, err := a.own(ctx, "stroppy-killed", made1("v1", "Service"))
@@ -399,8 +397,7 @@ func testKilledRun(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, err, "damaged")
 }
 
-// testPods holds that changes of pods are seen, and that a pod counts as gone when another one
-// has its name.
+// testPods checks that changes of pods are seen, and that a pod counts as gone when another one has its name.
 func testPods(t *testing.T, c *kubetest.ControlPlane) {
 	a, ctx := connect(t, c), t.Context()
 	gone := make(chan string, 8)
@@ -442,13 +439,13 @@ func testPods(t *testing.T, c *kubetest.ControlPlane) {
 	if w.get("stroppy-p-0") != nil {
 		t.Error("the pod that was killed is there")
 	}
-	must(t, x.nodes[0].Kill(within)) // of one that is not there
+	must(t, x.nodes[0].Kill(within)) // the pod does not exist
 	short, end := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer end()
-	says(t, x.nodes[0].Restart(short), "the pod stroppy-p-0 is not there")
+	says(t, x.nodes[0].Restart(short), "the pod stroppy-p-0 does not exist")
 }
 
-// testOperator holds that the first operator that is there makes the database.
+// testOperator checks that the first installed operator makes the database.
 func testOperator(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
 	k := plain()

@@ -17,27 +17,25 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// stressChaos has processes in a container's control group that do nothing but compute
-// (StressChaosSpec).
+// stressChaos runs computing processes in a container's control group (StressChaosSpec).
 const stressChaos = "StressChaos"
 
-// stressSeen bounds how long it may take until the processors of a pod are seen in use, by two looks
-// of its kubelet one after the other.
+// stressSeen bounds the time until the processor use of a pod is seen. It needs two successive measurements by the
+// kubelet.
 const stressSeen = time.Minute
 
-// Stressable says why the processors of the node's server cannot be taken up, nil if they can.
+// Stressable returns why the processors of the node's server cannot be stressed, or nil if they can.
 func (n *node) Stressable() error {
 	if n.cluster.meter == nil && !n.cluster.planned {
-		return fmt.Errorf("what its pod uses is not known, so nobody could see what takes up its processors: %s", n.cluster.unmetered)
+		return fmt.Errorf("the processor use of its pod is not known, so the fault could not be verified: %s", n.cluster.unmetered)
 	}
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind(stressChaos)}, nil)
 }
 
-// Stress has so many processes compute in the container of the node's server, 0: as many as it may
-// have processors.
+// Stress runs computing processes in the container of the node's server; 0 means one per processor that it may use.
 func (n *node) Stress(ctx context.Context, processes int) (cluster.Effect, error) {
 	fail := func(err error) (cluster.Effect, error) {
-		return cluster.Effect{}, fmt.Errorf("take up the processors of %s: %w", n.Name(), err)
+		return cluster.Effect{}, fmt.Errorf("stress the processors of %s: %w", n.Name(), err)
 	}
 	pod := n.current()
 	if pod == nil || !n.Running() {
@@ -64,19 +62,19 @@ func (n *node) Stress(ctx context.Context, processes int) (cluster.Effect, error
 	return s.effect(ctx)
 }
 
-// riseOf is by how much more processors a pod has to use that used some before, when so many are taken
-// up of the most that it may: a quarter is what a busy machine leaves of them, and more than a server's
-// load varies by; half of what it has left is in its reach.
+// riseOf returns by how many processors the use of a pod must rise. before is its use before, taken the number that
+// the fault takes, and most its limit. A quarter of taken is left on a busy machine, and is more than the load of a
+// server varies. Half of the remaining processors is within reach of the fault.
 func riseOf(before, taken, most float64) (float64, error) {
 	left := most - before
 	if left < most/10 {
-		return 0, fmt.Errorf("its pod uses %.2f of the %.2f processors that it may, so that nobody could see what takes up the rest", before, most)
+		return 0, fmt.Errorf("its pod uses %.2f of its %.2f processors, so the fault could not be verified", before, most)
 	}
 	return min(taken/4, left/2), nil
 }
 
-// look finds out what the pod uses before. Its kubelet has to look twice from now on: the time before
-// its last look may be from before the load, whose own rise would be taken for the fault.
+// look measures the use of the pod before the fault. The kubelet must measure twice from now on. An earlier
+// measurement may be from before the load, and the rise by the load would count as the fault.
 func (s *stressed) look(ctx context.Context) error {
 	_, err := s.observe(ctx, 2, func(used float64) (string, error) {
 		s.before = used
@@ -85,13 +83,13 @@ func (s *stressed) look(ctx context.Context) error {
 	return err
 }
 
-// stressSpec is a StressChaos of one container.
+// stressSpec returns a StressChaos for one container.
 func stressSpec(c *Cluster, node int, container string, processes int) map[string]any {
 	return map[string]any{"mode": "all", "selector": c.selects(node), "containerNames": []any{container},
 		"stressors": map[string]any{"cpu": map[string]any{"workers": int64(processes), "load": int64(100)}}}
 }
 
-// bounded is how many processors a container may use, of all that its machine has.
+// bounded returns how many processors a container may use, of all on its machine.
 func bounded(c *corev1.Container, all float64) float64 {
 	if limit := c.Resources.Limits.Cpu(); !limit.IsZero() {
 		return min(limit.AsApproximateFloat64(), all)
@@ -99,19 +97,19 @@ func bounded(c *corev1.Container, all float64) float64 {
 	return all
 }
 
-// stressed is a node whose processors are taken up.
+// stressed is a node under stress.
 type stressed struct {
 	node   *node
 	pod    types.UID
 	server string // the container's identifier
 	fault  *chaos
 
-	before float64 // processors that its pod used
-	rise   float64 // by which it has to use more
-	with   float64 // that it uses now
+	before float64 // processors that its pod used before
+	rise   float64 // required rise of its use
+	with   float64 // its use during the fault
 }
 
-// effect sees that the pod uses more, and after the heal that it does not.
+// effect verifies that the pod uses more, and after the heal that it does not.
 func (s *stressed) effect(ctx context.Context) (e cluster.Effect, err error) {
 	e = cluster.Effect{Still: s.still, Heal: s.heal}
 	e.Seen, err = s.observe(ctx, 1, func(used float64) (string, error) {
@@ -123,15 +121,15 @@ func (s *stressed) effect(ctx context.Context) (e cluster.Effect, err error) {
 		return text + ", by Chaos Mesh", nil
 	})
 	if err != nil {
-		err = fmt.Errorf("what Chaos Mesh says that it has injected into the container of %s was not seen: %w", s.node.Name(), err)
+		err = fmt.Errorf("the fault that Chaos Mesh has injected into the container of %s was not seen: %w", s.node.Name(), err)
 	}
 	return e, err
 }
 
-// observe shows see, again and again, how many processors the pod uses, once its kubelet has looked at
-// it so many times from now on.
+// observe calls see with the processor use of the pod until it succeeds, after its kubelet has measured looks times
+// from now.
 func (s *stressed) observe(ctx context.Context, looks int, see func(used float64) (string, error)) (string, error) {
-	_, last, _ := s.node.cluster.meter.rate(s.pod) // unknown: its first looks come yet
+	_, last, _ := s.node.cluster.meter.rate(s.pod) // an error means that it was not measured yet
 	return observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
 		used, at, err := s.node.cluster.meter.rate(s.pod)
 		if err != nil {
@@ -142,27 +140,27 @@ func (s *stressed) observe(ctx context.Context, looks int, see func(used float64
 			looks--
 		}
 		if looks > 0 {
-			return "", errors.New("its kubelet has not looked at its pod since")
+			return "", errors.New("its kubelet has not measured its pod since")
 		}
 		return see(used)
 	})
 }
 
-// here says whether the server is the one whose processors were taken up.
+// here reports whether the server is the one that was stressed.
 func (s *stressed) here() bool {
 	pod := s.node.current()
 	return pod != nil && pod.UID == s.pod && serverOf(pod).ContainerID == s.server
 }
 
-// still says why the processors are not taken up any more although nobody has healed it.
+// still returns why the stress has ended although nobody has healed it.
 func (s *stressed) still(context.Context) error {
 	if !s.here() {
-		return fmt.Errorf("the server of %s was started again meanwhile, without the processes that take up its processors", s.node.Name())
+		return fmt.Errorf("the server of %s was restarted, without the stress", s.node.Name())
 	}
 	return nil
 }
 
-// heal ends the processes, and sees that the pod uses less by half of what they made it use.
+// heal ends the processes and verifies that the use of the pod falls by at least half of the rise.
 func (s *stressed) heal(ctx context.Context) (string, error) {
 	if err := s.fault.heal(ctx); err != nil {
 		return "", err
@@ -171,7 +169,7 @@ func (s *stressed) heal(ctx context.Context) (string, error) {
 		return "the processes have gone with the server", nil
 	}
 	least := s.before + s.rise
-	if s.with != 0 { // they were seen to compute
+	if s.with != 0 { // the rise was seen
 		least = (s.before + s.with) / 2
 	}
 	text, err := s.observe(ctx, 1, func(used float64) (string, error) {
@@ -182,25 +180,25 @@ func (s *stressed) heal(ctx context.Context) (string, error) {
 		return text, nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("the processes in the container of %s were not seen to end although Chaos Mesh says so: %w", s.node.Name(), err)
+		return "", fmt.Errorf("Chaos Mesh reports the stress of %s as ended, but this was not seen: %w", s.node.Name(), err)
 	}
 	return text, nil
 }
 
-// rate is how many processors a pod used between the last two looks of its kubelet, and when the
-// second one was, by the clock there.
+// rate returns how many processors a pod used between the last two measurements of its kubelet. It also returns the
+// kubelet's time of the last one.
 func (m *meter) rate(pod types.UID) (processors float64, at time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, known := m.latest[pod]
 	then, before := m.earlier[pod]
 	if !known || !before {
-		return 0, at, errors.New("its kubelet has not looked at its pod twice")
+		return 0, at, errors.New("its kubelet has not measured its pod twice")
 	}
 	return (now.CPUSeconds - then.CPUSeconds) / now.At.Sub(then.At).Seconds(), now.At, nil
 }
 
-// processors is how many a machine has, as its kubelet says among the metrics of cAdvisor.
+// processors returns the number of processors of a machine, from its kubelet's cAdvisor metrics.
 func (m *meter) processors(ctx context.Context, machine string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, usageLimit)
 	defer cancel()
@@ -224,5 +222,5 @@ func coresOf(text []byte, machine string) (float64, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("read how many processors %s has: the metrics of its kubelet do not say it", machine)
+	return 0, fmt.Errorf("read how many processors %s has: the metrics of its kubelet lack machine_cpu_cores", machine)
 }

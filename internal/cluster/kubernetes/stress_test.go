@@ -20,7 +20,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestBounded holds how many processors a container may use.
+// TestBounded checks how many processors a container may use.
 func TestBounded(t *testing.T) {
 	for limit, want := range map[string]float64{"": 4, "500m": 0.5, "2": 2, "16": 4} {
 		c := corev1.Container{}
@@ -33,7 +33,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestCores reads how many processors a machine has.
+// TestCores reads the number of processors of a machine.
 func TestCores(t *testing.T) {
 	const metrics = "# TYPE machine_cpu_cores gauge\nmachine_cpu_physical_cores{a=\"b\"} 1\n"
 	for text, want := range map[string]float64{
@@ -50,8 +50,8 @@ func TestCores(t *testing.T) {
 	}
 }
 
-// looks has a meter's kubelet look at a pod every ten seconds, which uses so many processors in turn,
-// the last for ever.
+// looks makes a meter's kubelet measure a pod every ten seconds. used returns the processor use in turn, the last one
+// for ever.
 func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
 	u := cluster.Usage{Of: string(pod), At: time.Now()}
 	for ctx.Err() == nil {
@@ -66,10 +66,10 @@ func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
 	}
 }
 
-// TestStressSeen holds by what processors count as taken up, and as so no more.
+// TestStressSeen checks when processors count as stressed, and when they do not any more.
 func TestStressSeen(t *testing.T) {
 	for name, c := range map[string]struct {
-		with, after []float64 // processors that the pod uses between looks, in turn, and the last for ever
+		with, after []float64 // processor use of the pod between measurements in turn, the last one for ever
 		pod         *corev1.Pod
 		says, heals string
 		seen        string
@@ -77,7 +77,7 @@ func TestStressSeen(t *testing.T) {
 		"they are":           {[]float64{1.8}, []float64{0.3}, withDisk("x", "a"), "", "", "its pod uses 0.30 processors"},
 		"by and by":          {[]float64{0.2, 0.4, 0.9}, []float64{0.9, 0.6, 0.2}, withDisk("x", "a"), "", "", "its pod uses 0.20 processors"},
 		"they are not":       {[]float64{0.69}, nil, withDisk("x", "a"), "was not seen: it was not seen within 1m0s; at last: its pod used 0.69 processors, and 0.20 before", "", ""},
-		"not healed":         {[]float64{1.8}, []float64{1.1}, withDisk("x", "a"), "", "were not seen to end although Chaos Mesh says so", ""},
+		"not healed":         {[]float64{1.8}, []float64{1.1}, withDisk("x", "a"), "", "as ended, but this was not seen", ""},
 		"in another server":  {[]float64{1.8}, []float64{1.8}, withDisk("x", "b"), "", "", "the processes have gone with the server"},
 		"in none any longer": {[]float64{1.8}, []float64{1.8}, nil, "", "", "the processes have gone with the server"},
 	} {
@@ -118,7 +118,7 @@ func TestStressSeen(t *testing.T) {
 	}
 }
 
-// TestStressBefore holds that the time before the load does not count as that before the fault.
+// TestStressBefore checks that the time before the load does not count as the time before the fault.
 func TestStressBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
@@ -144,7 +144,7 @@ func TestStressBefore(t *testing.T) {
 	})
 }
 
-// TestRiseOf holds by how much more a pod has to use.
+// TestRiseOf checks by how much the use of a pod must rise.
 func TestRiseOf(t *testing.T) {
 	for _, c := range []struct {
 		before, taken, most, want float64
@@ -153,7 +153,7 @@ func TestRiseOf(t *testing.T) {
 		{0.2, 2, 2, 0.5, ""},
 		{0.2, 1, 4, 0.25, ""},
 		{1.7, 2, 2, 0.15, ""},
-		{1.81, 2, 2, 0, "its pod uses 1.81 of the 2.00 processors that it may"},
+		{1.81, 2, 2, 0, "its pod uses 1.81 of its 2.00 processors"},
 	} {
 		got, err := riseOf(c.before, c.taken, c.most)
 		if math.Abs(got-c.want) > 1e-9 || (err != nil) != (c.says != "") {
@@ -164,25 +164,25 @@ func TestRiseOf(t *testing.T) {
 	}
 }
 
-// TestStressUnknown holds that what nobody has looked at twice is not known.
+// TestStressUnknown checks that the use is unknown before two measurements.
 func TestStressUnknown(t *testing.T) {
 	m := &meter{latest: map[types.UID]cluster.Usage{"1": {}}, earlier: map[types.UID]cluster.Usage{}}
 	_, _, err := m.rate("1")
-	says(t, err, "has not looked at its pod twice")
+	says(t, err, "has not measured its pod twice")
 	api := &API{config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: logged{text: "nothing"}}}
 	m.cluster = &Cluster{api: api}
 	_, err = m.processors(t.Context(), "m1")
 	says(t, err, "read how many processors m1 has")
 }
 
-// testProcessors holds that processors are taken up, and free again, by objects of Chaos Mesh. Of
-// Chaos Mesh and of the kubelet there are stand-ins: a pod uses what the objects that are there say.
+// testProcessors checks that stress is injected and healed by objects of Chaos Mesh. Chaos Mesh and the kubelet are
+// stand-ins: a pod uses as many processors as the existing objects demand.
 func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-stress")
 	n := x.nodes[1]
 	x.meter = &meter{cluster: x, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
 	_, err := n.Stress(t.Context(), 0)
-	says(t, err, "take up the processors of n1: its server is not running")
+	says(t, err, "stress the processors of n1: its server is not running")
 	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// meter reads what the servers' pods have used, from the kubelets of the machines that they are
-// on: the summary API (k8s.io/kubelet/pkg/apis/stats/v1alpha1), by way of the API server. A
-// kubelet looks at its pods every ten seconds or so.
+// meter reads the resource use of the servers' pods from the kubelets of their machines. It uses the summary API
+// (k8s.io/kubelet/pkg/apis/stats/v1alpha1) through the API server. A kubelet measures its pods about every ten
+// seconds.
 type meter struct {
 	cluster *Cluster
 	stop    context.CancelFunc
@@ -23,13 +23,13 @@ type meter struct {
 
 	mu      sync.Mutex
 	latest  map[types.UID]cluster.Usage
-	earlier map[types.UID]cluster.Usage // of the look before that
+	earlier map[types.UID]cluster.Usage // the measurement before
 }
 
-// usageEvery is the time between two questions, usageLimit bounds one.
+// usageEvery is the interval between two queries, and usageLimit bounds one query.
 const usageEvery, usageLimit = 5 * time.Second, 3 * time.Second
 
-// startMeter begins to read until Stop. The error says why nothing can be read.
+// startMeter starts a meter that reads until Stop. The error is the reason why nothing can be read.
 func (c *Cluster) startMeter(ctx context.Context) error {
 	m := &meter{cluster: c, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}, ended: make(chan struct{})}
 	if err := m.read(ctx); err != nil {
@@ -40,7 +40,7 @@ func (c *Cluster) startMeter(ctx context.Context) error {
 	go func() {
 		defer close(m.ended)
 		for cluster.Sleep(ctx, usageEvery) == nil {
-			_ = m.read(ctx) // what is not read this time is not known for that time
+			_ = m.read(ctx) // without a result, the use at this time is unknown
 		}
 	}()
 	return nil
@@ -62,14 +62,14 @@ func (m *meter) read(ctx context.Context) error {
 	var wrong error
 	for machine := range machines {
 		if err := m.ask(ctx, machine); err != nil {
-			wrong = errors.Join(wrong, fmt.Errorf("read what the pods on %s use: %w", machine, err))
+			wrong = errors.Join(wrong, fmt.Errorf("read the resource use of the pods on %s: %w", machine, err))
 		}
 	}
 	return wrong
 }
 
-// ask reads the summary of a machine, or, where its kubelet cannot make that of the file systems,
-// processors and memory alone.
+// ask reads the summary of a machine. If its kubelet has no summary of the file systems, ask reads only processors
+// and memory.
 func (m *meter) ask(ctx context.Context, machine string) (err error) {
 	for _, query := range []string{"", "?only_cpu_and_memory=true"} {
 		var text []byte
@@ -83,7 +83,7 @@ func (m *meter) ask(ctx context.Context, machine string) (err error) {
 	return err
 }
 
-// take notes what a summary says.
+// take records a summary.
 func (m *meter) take(text []byte) error {
 	var summary struct {
 		Pods []struct {
@@ -99,12 +99,12 @@ func (m *meter) take(text []byte) error {
 			}
 			Volume []struct {
 				UsedBytes *uint64
-				PVCRef    *struct{ Name string } // nil: it is no volume of the data
+				PVCRef    *struct{ Name string } // nil: not a volume of the data
 			}
 		}
 	}
 	if err := json.Unmarshal(text, &summary); err != nil {
-		return fmt.Errorf("the kubelet's summary is none: %w", err)
+		return fmt.Errorf("the kubelet's summary is invalid: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *meter) take(text []byte) error {
 			if v.PVCRef == nil {
 				continue
 			}
-			if v.UsedBytes == nil { // its driver does not say it, so that the sum is not known
+			if v.UsedBytes == nil { // its driver does not report it, so the sum is unknown
 				u.StoredBytes = nil
 				break
 			}
@@ -140,8 +140,7 @@ func (m *meter) take(text []byte) error {
 	return nil
 }
 
-// Used is what the node's pod has used until its kubelet looked at it last; false where that is
-// not known.
+// Used returns what the node's pod had used at the last measurement of its kubelet, and whether this is known.
 func (n *node) Used() (cluster.Usage, bool) {
 	m, pod := n.cluster.meter, n.current()
 	if m == nil || pod == nil {
@@ -153,5 +152,5 @@ func (n *node) Used() (cluster.Usage, bool) {
 	return u, known
 }
 
-// Unmetered says why it is not known what the pods use, empty if it is.
+// Unmetered returns why the use of the pods is unknown, or "" if it is known.
 func (c *Cluster) Unmetered() string { return c.unmetered }

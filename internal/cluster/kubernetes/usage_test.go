@@ -9,8 +9,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// TestSummary reads a kubelet's summary: what is not in it is not known, and what a volume has
-// that is none of the data does not count.
+// TestSummary reads a kubelet's summary. Missing values are unknown, and volumes other than the data do not count.
 func TestSummary(t *testing.T) {
 	m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
 	must(t, m.take([]byte(`{"node": {}, "pods": [
@@ -34,5 +33,5 @@ func TestSummary(t *testing.T) {
 	if _, known := m.latest["c"]; known || len(m.latest) != 2 {
 		t.Errorf("%+v", m.latest)
 	}
-	says(t, m.take([]byte("{")), "the kubelet's summary is none")
+	says(t, m.take([]byte("{")), "the kubelet's summary is invalid")
 }

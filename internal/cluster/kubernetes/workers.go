@@ -12,35 +12,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ComponentLabel says what a pod of a run is.
+// ComponentLabel holds the role of a pod of a run.
 const ComponentLabel = "app.kubernetes.io/component"
 
 const (
 	workerComponent = "worker"
-	// tokenVariable is where a worker looks for what it joins by.
+	// tokenVariable is the environment variable for a worker's token.
 	tokenVariable = "STROPPY_WORKER_TOKEN"
 	tokenKey      = "token"
 )
 
 // Inside is a database that pods of its namespace reach without this program.
 type Inside interface {
-	InsideURL() string // as --db takes it
+	InsideURL() string // in the form that --db takes
 }
 
-// InsideURL is the address of the database for pods of its namespace.
+// InsideURL returns the address of the database for pods of its namespace.
 func (c *Cluster) InsideURL() (string, error) {
 	if in, ok := c.database.(Inside); ok && c.spec.Name == c.run {
 		return in.InsideURL(), nil
 	}
-	return "", fmt.Errorf("where pods find k8s/%s is not known: leave the pods for workers out", c.kind.Name)
+	return "", fmt.Errorf("the address of k8s/%s for pods is not known: do not run workers in pods", c.kind.Name)
 }
 
-// NearAddress is the address of this machine by which it reaches the pods, and they it.
+// NearAddress returns the address of this machine by which it and the pods reach each other.
 func (c *Cluster) NearAddress() (string, error) {
 	n := c.nodes[0]
 	pod := n.current()
 	if pod == nil || !n.direct() {
-		return "", errors.New("let workers in pods join: this program does not reach the pods at their own addresses, so that they would not reach it either: run it in a pod, or name an address of it that they reach with --workers-listen")
+		return "", errors.New("let workers in pods join: this program does not reach the pods at their own addresses, so they may not reach it: run it in a pod, or name an address that they reach with --workers-listen")
 	}
 	conn, err := net.Dial("udp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(c.kind.Port))) // sends nothing
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Cluster) NearAddress() (string, error) {
 	return host, err
 }
 
-// StartWorkers makes an Indexed Job whose pods join a run at an address by a token, each by its
-// index, and returns when all of them run. They go with the cluster.
+// StartWorkers makes an Indexed Job whose pods join a run at an address by a token, each by its index. It returns
+// when all of them run. They are removed with the cluster.
 func (c *Cluster) StartWorkers(ctx context.Context, count int, address, token string) error {
 	objects := c.workerObjects(count, address, token)
 	err := c.api.Require(ctx, []Right{
@@ -104,7 +104,7 @@ func (c *Cluster) StartWorkers(ctx context.Context, count int, address, token st
 
 func (c *Cluster) workersName() string { return c.run + "-workers" }
 
-// workerObjects are the token as a Secret, and the Job.
+// workerObjects returns the Secret with the token, and the Job.
 func (c *Cluster) workerObjects(count int, address, token string) []*Object {
 	name := c.workersName()
 	secret := NewObject("v1", "Secret", name, map[string]any{"data": map[string]any{tokenKey: base64.StdEncoding.EncodeToString([]byte(token))}})

@@ -333,7 +333,7 @@ func TestProgramsOfAFolder(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	one := kind(StartCluster, nil).Launch
 	galera().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},
-		clustertest.Refusal{Launch: one, Options: cluster.Options{Nodes: 2}, Says: "always 1"},
+		clustertest.Refusal{Launch: one, Options: cluster.Options{Nodes: 2}, Says: "has one node"},
 		clustertest.Refusal{Launch: one, Query: "timeout=1s", Says: "parameter timeout: MariaDB has none"},
 		clustertest.Refusal{Query: "timeout=1", Says: "parameter timeout: it must be a time"},
 		clustertest.Refusal{Query: "snapshot=yes", Says: "parameter snapshot: it must be one of on, off"},

@@ -1,8 +1,6 @@
-// Package cockroach is the kind k8s/cockroach: CockroachDB without TLS, by either of the
-// operators of Cockroach Labs, whichever Kubernetes has: the public one, which has the resource
-// in its version v1alpha1, or the newer one of the Helm charts, v1beta1. Neither's program could
-// be run where this was written: what is applied was accepted by the schemas of both, and no more
-// is known.
+// Package cockroach is the kind k8s/cockroach: CockroachDB without TLS. It uses the installed operator of Cockroach
+// Labs: the public one, with the resource version v1alpha1, or the newer one of the Helm charts, v1beta1. Neither
+// operator was tested here, but the schemas of both accept the resources.
 package cockroach
 
 import (
@@ -23,10 +21,10 @@ import (
 const (
 	port  = 26257
 	group = "crdb.cockroachlabs.com"
-	// clusterLabel has the cluster's name on the pods of the newer operator.
+	// clusterLabel holds the cluster's name on the pods of the newer operator.
 	clusterLabel = group + "/cluster"
-	// Parameters of the newer operator: the region that it was installed for, and an account that
-	// may read nodes, by which its pods learn where they are.
+	// Parameters of the newer operator: the region for which it was installed, and a service account that may read
+	// nodes. Its pods find their locality through this account.
 	region, account = "region", "service-account"
 )
 
@@ -35,7 +33,7 @@ var (
 	newer  = schema.GroupVersionKind{Group: group, Version: "v1beta1", Kind: "CrdbCluster"}
 )
 
-// Kind is the kind as package kubernetes knows it.
+// Kind returns the kind for package kubernetes.
 func Kind() *kubernetes.Kind {
 	const install = "https://raw.githubusercontent.com/cockroachdb/cockroach-operator/master/install/"
 	return &kubernetes.Kind{
@@ -70,7 +68,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	return []*kubernetes.Object{ofPublic(s)}
 }
 
-// ofPublic is a CrdbCluster of the public operator (apis/v1alpha1/cluster_types.go).
+// ofPublic returns a CrdbCluster of the public operator (apis/v1alpha1/cluster_types.go).
 func ofPublic(s *kubernetes.Spec) *kubernetes.Object {
 	claim := s.ClaimSpec()
 	claim["volumeMode"] = "Filesystem"
@@ -84,7 +82,7 @@ func ofPublic(s *kubernetes.Spec) *kubernetes.Object {
 	return kubernetes.NewObject(public.GroupVersion().String(), public.Kind, s.Name, map[string]any{"spec": spec})
 }
 
-// ofNewer is a CrdbCluster of the newer operator, in one region
+// ofNewer returns a CrdbCluster of the newer operator, in one region
 // (cockroachdb-parent/charts/cockroachdb/templates/crdb.yaml of cockroachdb/helm-charts).
 func ofNewer(s *kubernetes.Spec) *kubernetes.Object {
 	ours := map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}}
@@ -104,8 +102,7 @@ func ofNewer(s *kubernetes.Spec) *kubernetes.Object {
 	}})
 }
 
-// pods are the labels that each operator gives its pods. Those of a StatefulSet are on its volume
-// claims too.
+// pods returns the labels that each operator gives its pods. A StatefulSet also puts them on its volume claims.
 func pods(s *kubernetes.Spec) labels.Set {
 	if isNewer(s) {
 		return labels.Set{clusterLabel: s.Name}
@@ -113,7 +110,8 @@ func pods(s *kubernetes.Spec) labels.Set {
 	return labels.Set{"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": s.Name, "app.kubernetes.io/component": "database"}
 }
 
-// pod counts from 0 with the public operator. The newer one draws names.
+// pod returns the name of a pod; the public operator counts from 0. The newer operator draws names, so pod returns
+// "".
 func pod(s *kubernetes.Spec, node int) string {
 	if isNewer(s) {
 		return ""
@@ -121,8 +119,8 @@ func pod(s *kubernetes.Spec, node int) string {
 	return fmt.Sprintf("%s-%d", s.Name, node)
 }
 
-// status is the operator's own word: the condition Initialized of the public one
-// (apis/v1alpha1/condition_types.go), the number of nodes that are ready of the newer one.
+// status returns an error unless the operator reports the database as healthy. The public one has the condition
+// Initialized (apis/v1alpha1/condition_types.go); the newer one has the number of ready nodes.
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	if isNewer(s) {
 		o, err := a.Get(ctx, newer, s.Name)
@@ -131,7 +129,7 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 		}
 		reconciled, _, _ := unstructured.NestedBool(o.Object, "status", "reconciled")
 		if ready, _, _ := unstructured.NestedInt64(o.Object, "status", "readyNodes"); !reconciled || ready != int64(s.Nodes) {
-			return fmt.Errorf("its operator says that %d of %d nodes are ready, reconciled: %t", ready, s.Nodes, reconciled)
+			return fmt.Errorf("its operator reports %d of %d nodes as ready, reconciled: %t", ready, s.Nodes, reconciled)
 		}
 		return nil
 	}
@@ -141,12 +139,12 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	}
 	if ready, _ := kubernetes.Condition(o, "Initialized"); !ready {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "clusterStatus")
-		return fmt.Errorf("its operator has not initialized it: it says %q", said)
+		return fmt.Errorf("its operator has not initialized it: it reports %q", said)
 	}
 	return nil
 }
 
-// database is CockroachDB as its clients know it.
+// database is a connected CockroachDB.
 type database struct {
 	spec    *kubernetes.Spec
 	servers []cockroach.Server
@@ -162,7 +160,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 		return nil, err
 	}
 	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "tlsEnabled"); secure {
-		return nil, fmt.Errorf("the CrdbCluster %s has TLS, so that its clients need certificates, which are not made here: give its address and certificates with --db", s.Name)
+		return nil, fmt.Errorf("the CrdbCluster %s has TLS, and certificates for its clients are not made here: use its address and certificates with --db", s.Name)
 	}
 	d := &database{spec: s}
 	for i, address := range addresses {
@@ -176,7 +174,6 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, nil
 }
 
-// URL implements kubernetes.Database, as the methods below do.
 func (d *database) URL() string {
 	var all []string
 	for _, s := range d.servers {
@@ -187,8 +184,8 @@ func (d *database) URL() string {
 
 func (d *database) NodeURL(i int) string { return cockroach.URLOf(d.servers[i].Address) }
 
-// InsideURL implements kubernetes.Inside: both operators have a headless service of the
-// cluster's name, in which pods find each other.
+// InsideURL implements kubernetes.Inside. Both operators have a headless service with the cluster's name, through
+// which pods find each other.
 func (d *database) InsideURL() string {
 	var all []string
 	for _, pod := range d.spec.Pods {
@@ -199,7 +196,7 @@ func (d *database) InsideURL() string {
 
 func (d *database) Close() error { return nil }
 
-// Leader is always cluster.ErrNoLeader.
+// Leader always returns cluster.ErrNoLeader.
 func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
 // Now implements kubernetes.Clock.
@@ -207,5 +204,5 @@ func (d *database) Now(ctx context.Context, node int) (time.Time, error) {
 	return d.servers[node].Now(ctx)
 }
 
-// Whole asks each server for all of them and for all replicas.
+// Whole asks each server for all servers and all replicas.
 func (d *database) Whole(ctx context.Context) error { return cockroach.Healthy(ctx, d.servers) }

@@ -15,8 +15,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// applied starts a database whose operator makes no pods, and returns the resource that was
-// applied for it, once it is gone again.
+// applied starts a database whose operator makes no pods. It returns the applied resource after its removal.
 func applied(t *testing.T, c *kubetest.ControlPlane, version, says string) (o *unstructured.Unstructured) {
 	t.Helper()
 	namespace := c.Namespace(t)
@@ -46,9 +45,9 @@ func holds(t *testing.T, o *unstructured.Unstructured, want any, path ...string)
 	}
 }
 
-// TestPublicOperator holds that the resource of the public operator is applied, and goes again.
-// There is no operator: its definition is the least of one (testdata), so that this does not show
-// that the operator's own schema takes it.
+// TestPublicOperator checks that the resource of the public operator is applied and removed. There is no operator,
+// and its definition is minimal (testdata). So the test does not show that the operator's own schema accepts the
+// resource.
 func TestPublicOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -63,7 +62,7 @@ func TestPublicOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Define(t, definitions)
-	o := applied(t, c, "v1alpha1", "-0 is not there")
+	o := applied(t, c, "v1alpha1", "-0 does not exist")
 	holds(t, o, int64(5), "spec", "nodes")
 	holds(t, o, false, "spec", "tlsEnabled")
 	holds(t, o, "docker.io/cockroachdb/cockroach:v25.2.2", "spec", "image", "name")
@@ -72,7 +71,7 @@ func TestPublicOperator(t *testing.T) {
 	holds(t, o, "4Gi", "spec", "resources", "limits", "memory")
 }
 
-// TestNewerOperator holds that the newer operator's own schema takes its resource.
+// TestNewerOperator checks that the newer operator's own schema accepts its resource.
 func TestNewerOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -93,8 +92,7 @@ func TestNewerOperator(t *testing.T) {
 	}
 }
 
-// TestNames holds by what the pods are found, and where clients, those in pods among them, find
-// the servers.
+// TestNames checks how the pods are found, and the addresses of the servers for clients outside and inside pods.
 func TestNames(t *testing.T) {
 	k := Kind()
 	for i, want := range []string{

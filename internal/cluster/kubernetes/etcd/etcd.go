@@ -1,5 +1,5 @@
-// Package etcd is the kind k8s/etcd: a StatefulSet whose pods are members of one etcd cluster,
-// in the image that etcd's maintainers publish (3.4 or later).
+// Package etcd is the kind k8s/etcd: a StatefulSet whose pods are members of one etcd cluster, with the image of
+// etcd's maintainers (3.4 or later).
 package etcd
 
 import (
@@ -19,12 +19,11 @@ import (
 	"stroppy/internal/cluster/kubernetes"
 )
 
-// The ports that are registered for etcd.
+// The registered ports of etcd.
 const clientPort, peerPort = 2379, 2380
 
-// Where a member has its volume. The log has a mount of its own there, in which its disk can have
-// faults: a member whose database they were injected into was seen to crash on a page that was not
-// mapped any more (Chaos Mesh's issue 2946).
+// Mount points of a member's volume. The log has its own mount, for disk faults. A fault in the database file made a
+// member crash on a page that was no longer mapped (Chaos Mesh's issue 2946).
 const (
 	data = "/var/lib/etcd"
 	logs = data + "/log"
@@ -33,7 +32,7 @@ const (
 // writeTimeout bounds a write to a disk that may be slow.
 const writeTimeout = 30 * time.Second
 
-// Kind is the kind as package kubernetes knows it.
+// Kind returns the kind for package kubernetes.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "etcd", Port: clientPort, Disk: "1Gi",
@@ -96,8 +95,8 @@ func podSpec(s *kubernetes.Spec) map[string]any {
 	}
 }
 
-// flags are those of every member, in which Kubernetes puts the pod's name. A member that is
-// made once the cluster has formed joins it.
+// flags returns the flags of every member, in which Kubernetes inserts the pod's name. A member that is made after
+// the cluster has formed joins it.
 func flags(s *kubernetes.Spec) (list []any) {
 	state := "new"
 	if s.Formed {
@@ -124,7 +123,7 @@ func peerURL(name string, i int) string {
 	return fmt.Sprintf("http://%s-%d.%s:%d", name, i, name, peerPort)
 }
 
-// database is the etcd cluster as its members know it.
+// database is a connected etcd cluster.
 type database struct {
 	name      string
 	addresses []string
@@ -134,14 +133,13 @@ func connect(_ context.Context, _ *kubernetes.API, s *kubernetes.Spec, addresses
 	return &database{s.Name, addresses}, nil
 }
 
-// URL implements kubernetes.Database, as the methods below do.
 func (d *database) URL() string { return "etcd://" + strings.Join(d.addresses, ",") }
 
 func (d *database) NodeURL(i int) string { return "etcd://" + d.addresses[i] }
 
 func (d *database) Close() error { return nil }
 
-// InsideURL implements kubernetes.Inside: pods of the namespace find members by their names.
+// InsideURL implements kubernetes.Inside: pods of the namespace find members by name.
 func (d *database) InsideURL() string {
 	var hosts []string
 	for i := range d.addresses {
@@ -156,7 +154,7 @@ func (d *database) status(ctx context.Context, i int) (*clientv3.StatusResponse,
 	})
 }
 
-// Whole asks each member for a read that needs a majority, and for the same list of members.
+// Whole asks each member for a linearizable read and for the complete list of members.
 func (d *database) Whole(ctx context.Context) error {
 	for i := range d.addresses {
 		members, err := d.members(ctx, i)
@@ -164,7 +162,7 @@ func (d *database) Whole(ctx context.Context) error {
 			return fmt.Errorf("n%d does not answer: %w", i, err)
 		}
 		if len(members) != len(d.addresses) {
-			return fmt.Errorf("n%d knows %d members, and there are to be %d", i, len(members), len(d.addresses))
+			return fmt.Errorf("n%d knows %d members instead of %d", i, len(members), len(d.addresses))
 		}
 		for _, m := range members {
 			if m.IsLearner || m.Name == "" {
@@ -175,7 +173,7 @@ func (d *database) Whole(ctx context.Context) error {
 	return nil
 }
 
-// members are the members by a linearizable answer of one of them.
+// members returns the list of members by a linearizable answer of one member.
 func (d *database) members(ctx context.Context, i int) ([]*etcdserverpb.Member, error) {
 	list, err := etcd.Ask(ctx, d.addresses[i:i+1], etcd.AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
@@ -186,8 +184,7 @@ func (d *database) members(ctx context.Context, i int) ([]*etcdserverpb.Member, 
 	return list.Members, nil
 }
 
-// Leader returns the node whose own word is that it leads, in the highest term if several say
-// so.
+// Leader returns the node that reports itself as leader, in the highest term if there are several.
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
 	err = cluster.Retry(ctx, func() error {
 		term := uint64(0)
@@ -199,7 +196,7 @@ func (d *database) Leader(ctx context.Context) (leader int, err error) {
 			}
 		}
 		if leader < 0 {
-			return errors.New("no member of etcd says that it leads")
+			return errors.New("no member of etcd reports itself as leader")
 		}
 		return nil
 	})
@@ -214,13 +211,13 @@ func (d *database) MoveLeader(ctx context.Context, to int) error {
 	}
 	target, err := d.status(ctx, to)
 	if err != nil {
-		return fmt.Errorf("hand the lead over to n%d: it does not answer: %w", to, err)
+		return fmt.Errorf("move leadership to n%d: it does not answer: %w", to, err)
 	}
 	_, err = etcd.Ask(ctx, d.addresses[from:from+1], etcd.ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
 		return c.MoveLeader(ctx, target.Header.MemberId)
 	})
 	if err != nil {
-		return fmt.Errorf("hand the lead over to n%d: %w", to, err)
+		return fmt.Errorf("move leadership to n%d: %w", to, err)
 	}
 	return nil
 }
@@ -228,20 +225,20 @@ func (d *database) MoveLeader(ctx context.Context, to int) error {
 // Volume implements kubernetes.Writer.
 func (d *database) Volume() string { return logs }
 
-// Write implements kubernetes.Writer: a member has each entry of the log on its disk before it says
-// what has come of it. The entry is a lease that nobody uses, and ends by itself.
+// Write implements kubernetes.Writer. A member stores each log entry on its disk before it answers. The entry is a
+// lease that nobody uses, and that expires.
 func (d *database) Write(ctx context.Context, node int) error {
 	_, err := etcd.Ask(ctx, d.addresses[node:node+1], writeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return c.Grant(ctx, 1)
 	})
 	if err != nil {
-		return fmt.Errorf("have n%d write an entry of its log: %w", node, err)
+		return fmt.Errorf("make n%d write a log entry: %w", node, err)
 	}
 	return nil
 }
 
-// Rejoin implements kubernetes.Rejoiner: the member with the node's name leaves, and one that
-// is empty is expected at its address.
+// Rejoin implements kubernetes.Rejoiner. The member with the node's name leaves, and an empty one is expected at its
+// address.
 func (d *database) Rejoin(ctx context.Context, node int) error {
 	others := slices.Delete(slices.Clone(d.addresses), node, node+1)
 	peer := peerURL(d.name, node)
@@ -254,7 +251,7 @@ func (d *database) Rejoin(ctx context.Context, node int) error {
 			if !slices.Contains(m.PeerURLs, peer) {
 				continue
 			}
-			if m.Name == "" { // an earlier try has added it
+			if m.Name == "" { // an earlier attempt has added it
 				return nil, nil
 			}
 			if _, err := c.MemberRemove(ctx, m.ID); err != nil {

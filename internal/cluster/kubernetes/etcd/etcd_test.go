@@ -17,8 +17,8 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestAccepted holds that a real API server takes what is rendered, also where it enforces the
-// restricted level of the Pod Security Standards.
+// TestAccepted checks that a real API server accepts the rendered objects, even if it enforces the restricted level
+// of the Pod Security Standards.
 func TestAccepted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -39,7 +39,7 @@ func TestAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := make(chan error, 1)
-	go func() { // a pod of the template, as the controller of StatefulSets makes it
+	go func() { // a pod from the template, as the StatefulSet controller makes it
 		for ctx.Err() == nil {
 			list, err := sets.List(ctx, metav1.ListOptions{})
 			if err != nil || len(list.Items) == 0 {
@@ -61,7 +61,7 @@ func TestAccepted(t *testing.T) {
 	_, err = kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
 		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"15s"}, "cpu": {"500m"}, "memory": {"1Gi"}, "set.snapshot-count": {"1000"},
 	}}, "v1")
-	if err == nil || !strings.Contains(err.Error(), "is not well after 15s") {
+	if err == nil || !strings.Contains(err.Error(), "is not healthy after 15s") {
 		t.Errorf("without a controller: %v", err)
 	}
 	if err := <-made; err != nil {
@@ -72,7 +72,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestFlags holds that the members find each other, and that one that comes later joins them.
+// TestFlags checks that the members find each other, and that a later member joins them.
 func TestFlags(t *testing.T) {
 	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Settings: [][2]string{{"snapshot-count", "1000"}}}
 	list := flags(s)

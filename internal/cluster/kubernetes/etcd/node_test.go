@@ -15,9 +15,8 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestOnNode holds on a real node what can be done to a database in pods: it comes up, its pods
-// are killed, stopped, and replaced by empty ones, and stay down as long as they are to; its
-// lead is handed over; all of it goes.
+// TestOnNode tests a database in pods on a real node. It starts. Its pods are killed, stopped and replaced by empty
+// ones, and stay down as long as needed. Leadership moves. In the end nothing is left.
 func TestOnNode(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		namespace := n.Namespace(t)
@@ -53,7 +52,7 @@ func TestOnNode(t *testing.T) {
 				began := time.Now()
 				must(end(node.(nemesis.Killer), node.(nemesis.Terminator)))
 				t.Logf("n%d down after %v", leader, time.Since(began).Round(time.Millisecond))
-				time.Sleep(3 * time.Second) // longer than its controller takes to make another one
+				time.Sleep(3 * time.Second) // longer than its controller needs to make another one
 				if node.Running() {
 					t.Errorf("n%d does not stay down", leader)
 				}
@@ -84,8 +83,8 @@ func TestOnNode(t *testing.T) {
 	}, etcdImage())
 }
 
-// TestForwarded holds that a database is reached through the API server, by as many connections
-// as it takes, that they end with their pod, and that one that is there is used by its labels.
+// TestForwarded checks that a database is reached through the API server by many connections, which end with their
+// pod. It also checks that an existing database is used by its labels.
 func TestForwarded(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		namespace := n.Namespace(t)
@@ -145,7 +144,7 @@ func TestForwarded(t *testing.T) {
 	}, etcdImage())
 }
 
-// etcdImage is the etcd that the API server of the tests uses, as an image.
+// etcdImage returns an image of the etcd that the tests' API server uses.
 func etcdImage() kubetest.Image {
 	return kubetest.Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{
 		"/usr/local/bin/etcd": filepath.Join(os.Getenv("STROPPY_TEST_KUBERNETES"), "bin", "etcd")}}

@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// askEvery is the least time between two questions for the status, which the cluster collects
-	// from all its processes.
+	// askEvery is the shortest interval between two queries of the status, which the cluster collects from all its
+	// processes.
 	askEvery = 500 * time.Millisecond
-	// askLimit bounds one question. The status waits up to five seconds for each thing that does
-	// not answer (fdbserver/Status.actor.cpp, 7.3).
+	// askLimit bounds one query. The status waits up to five seconds for each component that does not answer
+	// (fdbserver/Status.actor.cpp, 7.3).
 	askLimit = 15 * time.Second
-	// dialLimit bounds the look whether a coordinator is reached, and reachLimit that whether any
-	// is: the names of pods are known some time after the pods.
+	// dialLimit bounds a connection to one coordinator, and reachLimit the wait for any coordinator. The names of
+	// pods are known only some time after the pods.
 	dialLimit, reachLimit = 2 * time.Second, 10 * time.Second
 )
 
-// state is what is read of what the driver keeps of the status.
+// state is the part of the driver's status that is used here.
 type state struct {
 	Available   bool                `json:"database_available"`
 	Recovery    string              `json:"recovery_state"`
@@ -45,25 +45,25 @@ type state struct {
 	Unreachable []string            `json:"unreachable_coordinators"`
 }
 
-// database is FoundationDB as its clients know it.
+// database is a connected FoundationDB.
 type database struct {
 	api    *kubernetes.API
 	spec   *kubernetes.Spec
 	client Client
-	file   string // the cluster file of the clients on this machine
+	file   string // cluster file of the clients on this machine
 	single bool   // the data have one copy
 
-	connection atomic.Pointer[string] // that the file has
-	lock       cluster.Lock           // of what follows, and of writing the file
+	connection atomic.Pointer[string] // content of the file
+	lock       cluster.Lock           // guards the fields below and the writing of the file
 	observer   Observer               // nil until it is opened
 	asked      time.Time
 }
 
-// replicated is a database whose data have several copies, so that a server can be replaced.
+// replicated is a database with several copies of the data, so that a server can be replaced.
 type replicated struct{ *database }
 
-// connect waits until the operator counts the cluster as well, which is when its coordinators are
-// known, and sees that one of them is reached.
+// connect waits until the operator reports the cluster as healthy, because the coordinators are known then. It
+// verifies that one of them can be reached.
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client Client) (kubernetes.Database, error) {
 	folder, err := s.Folder()
 	if err != nil {
@@ -81,7 +81,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 		return nil, err
 	}
 	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "mainContainer", "enableTls"); secure {
-		return nil, kubernetes.Hopeless(fmt.Sprintf("the FoundationDBCluster %s has TLS, whose certificates are not read here: give its cluster file with --db", s.Name))
+		return nil, kubernetes.Hopeless(fmt.Sprintf("the FoundationDBCluster %s has TLS, and its certificates are not read here: use its cluster file with --db", s.Name))
 	}
 	if err := d.follow(o); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 	return d.withCopies(mode), nil
 }
 
-// withCopies is the database with what can be done to one of this redundancy.
+// withCopies returns the database with the capabilities of a redundancy mode.
 func (d *database) withCopies(mode string) kubernetes.Database {
 	if d.single = mode == "single"; d.single {
 		return d
@@ -101,12 +101,12 @@ func (d *database) withCopies(mode string) kubernetes.Database {
 	return replicated{d}
 }
 
-// follow writes the connection string that the operator has now into the clients' file.
+// follow writes the operator's current connection string into the clients' file.
 func (d *database) follow(o *kubernetes.Object) error {
 	connection, _, _ := unstructured.NestedString(o.Object, "status", "connectionString")
 	switch before := d.connection.Load(); {
 	case connection == "":
-		return errors.New("its operator does not say how it is reached")
+		return errors.New("its operator does not report a connection string")
 	case before != nil && *before == connection:
 		return nil
 	}
@@ -122,7 +122,7 @@ func (d *database) follow(o *kubernetes.Object) error {
 	return nil
 }
 
-// reached says that no coordinator is, to which and to all servers a client connects by itself.
+// reached returns an error if no coordinator can be reached. A client connects to coordinators and servers directly.
 func (d *database) reached(ctx context.Context) error {
 	_, list, _ := strings.Cut(*d.connection.Load(), "@")
 	limited, cancel := context.WithTimeout(ctx, reachLimit)
@@ -139,13 +139,12 @@ func (d *database) reached(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return kubernetes.Hopeless(fmt.Sprintf("a client of FoundationDB goes to the servers by their own names and addresses, and from here no coordinator of %s is reached: run stroppy in a pod, as the job of its Helm chart does, or on a machine of the pods' network with coordinators=addresses", list))
+	return kubernetes.Hopeless(fmt.Sprintf("a client of FoundationDB connects to the servers directly, but no coordinator of %s can be reached: run stroppy in a pod, as the job of its Helm chart does, or on a machine of the pods' network with coordinators=addresses", list))
 }
 
-// URL implements kubernetes.Database, as the methods below do.
 func (d *database) URL() string { return "fdb:" + d.file }
 
-// NodeURL is the URL of all: a client of FoundationDB reads from whichever server it likes.
+// NodeURL returns the URL of the whole cluster, because a client of FoundationDB reads from any server.
 func (d *database) NodeURL(int) string { return d.URL() }
 
 // InsideURL implements kubernetes.Inside: pods do not have the file.
@@ -154,7 +153,7 @@ func (d *database) InsideURL() string {
 }
 
 func (d *database) Close() error {
-	if err := d.lock.Acquire(context.Background()); err != nil { // a question ends within askLimit
+	if err := d.lock.Acquire(context.Background()); err != nil { // a query ends within askLimit
 		return err
 	}
 	defer d.lock.Release()
@@ -164,8 +163,8 @@ func (d *database) Close() error {
 	return d.observer.Close()
 }
 
-// Whole is nil when the data and the logs have all their copies, all coordinators answer, and the
-// process of each node has joined.
+// Whole returns nil if the data and the logs have all their copies, all coordinators answer, and the process of each
+// node has joined.
 func (d *database) Whole(ctx context.Context) error {
 	o, err := d.api.Get(ctx, fdbCluster, d.spec.Name)
 	if err != nil {
@@ -183,7 +182,7 @@ func (d *database) Whole(ctx context.Context) error {
 	return err
 }
 
-// spares is how many nodes may be lost of a cluster that is whole.
+// spares returns how many nodes of a healthy cluster may be lost.
 func (d *database) spares() int {
 	if d.single {
 		return 0
@@ -191,7 +190,7 @@ func (d *database) spares() int {
 	return 1
 }
 
-// ask asks the cluster for its state, by the connection string of o, if that is given.
+// ask asks the cluster for its state, through the connection string of o if that is not nil.
 func (d *database) ask(ctx context.Context, o *kubernetes.Object) (s state, err error) {
 	if err := d.lock.Acquire(ctx); err != nil {
 		return s, err
@@ -216,7 +215,7 @@ func (d *database) ask(ctx context.Context, o *kubernetes.Object) (s state, err 
 	}
 	text, err := d.observer.State(limited)
 	if err != nil {
-		if ctx.Err() == nil { // else who asked did not wait; the next question goes by the coordinators of then
+		if ctx.Err() == nil { // otherwise the caller gave up; the next query uses the coordinators of that time
 			err = errors.Join(err, d.observer.Close())
 			d.observer = nil
 		}
@@ -228,8 +227,8 @@ func (d *database) ask(ctx context.Context, o *kubernetes.Object) (s state, err 
 	return s, nil
 }
 
-// whole says what is wrong with the data and the logs, of which so many nodes may be lost. The
-// state of the data alone is called healthy before the logs have been recruited anew.
+// whole returns an error unless the data and the logs survive the loss of spare nodes. The data alone count as
+// healthy before the logs have been recruited again.
 func (s *state) whole(spare int) error {
 	switch {
 	case !s.Available:
@@ -246,7 +245,7 @@ func (s *state) whole(spare int) error {
 	return nil
 }
 
-// address is where a node's process is; empty while its pod has none.
+// address returns the address of a node's process, or "" if its pod has none.
 func (d *database) address(node int) string {
 	host := d.spec.Address(node)
 	if host == "" {
@@ -255,7 +254,7 @@ func (d *database) address(node int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// joined says why the process of a node is not one of the cluster's.
+// joined returns why the process of a node is not part of the cluster, or nil.
 func (d *database) joined(s state, node int) error {
 	address := d.address(node)
 	if _, found := s.Roles[address]; !found {
@@ -267,7 +266,7 @@ func (d *database) joined(s state, node int) error {
 	return nil
 }
 
-// Leader is the node with the cluster controller.
+// Leader returns the node with the cluster controller.
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
 	err = cluster.RetryEvery(ctx, askEvery, func() error {
 		s, err := d.ask(ctx, nil)
@@ -288,8 +287,8 @@ func (d *database) Leader(ctx context.Context) (leader int, err error) {
 	return leader, nil
 }
 
-// Expendable implements kubernetes.Remade, as Joined does: the data are of no need on a node when
-// the others have all their copies, without it, if it is down, or with one more.
+// Expendable implements kubernetes.Remade. The data of a node are not needed if the others have all copies. If the
+// node is up, they must have one more.
 func (d replicated) Expendable(ctx context.Context, node int) error {
 	s, err := d.ask(ctx, nil)
 	if err != nil {
@@ -301,13 +300,13 @@ func (d replicated) Expendable(ctx context.Context, node int) error {
 	}
 	for address := range s.Roles {
 		if !own[address] {
-			// The process of a pod that has gone: what is said of the data counts it yet.
-			return fmt.Errorf("the process at %s, whose pod has gone, is listed yet", address)
+			// The process of a pod that has gone is still counted in the state of the data.
+			return fmt.Errorf("the process at %s is still listed, although its pod is gone", address)
 		}
 	}
 	spare := 0
 	if d.joined(s, node) == nil {
-		spare = 1 // while it is down, its loss is counted already
+		spare = 1 // the loss of a node that is down is counted already
 	}
 	return s.whole(spare)
 }

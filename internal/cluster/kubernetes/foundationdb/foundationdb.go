@@ -1,7 +1,6 @@
-// Package foundationdb is the kind k8s/fdb: FoundationDB by its own operator, one process in each
-// pod, which takes any role, as those of fdb:N do. The operator's controller was seen to make, move
-// and repair what is applied, with its own mock of FoundationDB. Servers of FoundationDB could not
-// be run in pods where this was written.
+// Package foundationdb is the kind k8s/fdb: FoundationDB by its own operator, with one process per pod that takes any
+// role, as in fdb:N. The operator's controller was tested with its own mock of FoundationDB. Real servers in pods
+// were not tested.
 package foundationdb
 
 import (
@@ -22,7 +21,7 @@ import (
 
 const (
 	port = 4501 // of a process without TLS (docs/manual/warnings.md of the operator)
-	// clusterLabel has the cluster's name on all that the operator makes.
+	// clusterLabel holds the cluster's name on all objects of the operator.
 	clusterLabel = "foundationdb.org/fdb-cluster-name"
 	// fsGroup is the group of the images' user, for volumes that belong to root.
 	fsGroup = 4059
@@ -32,29 +31,29 @@ const (
 const (
 	redundancy = "redundancy" // single, double or triple
 	storage    = "storage"    // ssd or memory
-	// account is a service account that may read and change its pods: then the pods are of the
-	// operator's unified image, which needs one.
+	// account is a service account that may read and change its pods. If it is given, the pods use the operator's
+	// unified image, which needs one.
 	account      = "service-account"
 	sidecar      = "sidecar-image"
-	coordinators = "coordinators" // how the cluster file calls them: names or addresses
+	coordinators = "coordinators" // form of the coordinators in the cluster file: names or addresses
 )
 
 var fdbCluster = schema.GroupVersionKind{Group: "apps.foundationdb.org", Version: "v1beta2", Kind: "FoundationDBCluster"}
 
 // Client is the driver of FoundationDB.
 type Client struct {
-	Missing func() error // why this program has none, nil if it has
+	Missing func() error // why this program has no driver, nil if it has one
 	Open    func(ctx context.Context, url string) (Observer, error)
 }
 
-// Observer is a cluster as a client sees it. Its methods are called one at a time.
+// Observer is a client's view of a cluster. Its methods are called one at a time.
 type Observer interface {
-	// State is what the driver keeps of the cluster's status, as JSON (status.jsonl of a run).
+	// State returns the driver's extract of the cluster's status as JSON, as in status.jsonl of a run.
 	State(ctx context.Context) ([]byte, error)
 	Close() error
 }
 
-// Kind is the kind as package kubernetes knows it, whose health is asked by a client.
+// Kind returns the kind for package kubernetes. It asks for the health through client.
 func Kind(client Client) *kubernetes.Kind {
 	const config = "https://raw.githubusercontent.com/FoundationDB/fdb-kubernetes-operator/main/config/"
 	const definition = " -f " + config + "crd/bases/apps.foundationdb.org_foundationdb"
@@ -91,7 +90,7 @@ func Kind(client Client) *kubernetes.Kind {
 	}
 }
 
-// check refuses parameters, and fills in the redundancy where none is asked for.
+// check refuses wrong parameters and sets the default redundancy.
 func check(s *kubernetes.Spec) error {
 	refuse := func(param, reason string) error { return &cluster.ParamError{Param: param, Reason: reason} }
 	if s.Params[redundancy] == "" {
@@ -106,7 +105,7 @@ func check(s *kubernetes.Spec) error {
 		}
 	}
 	if s.Params[sidecar] != "" && s.Params[account] != "" {
-		return refuse(sidecar, "with a service account there is one image alone, that of image=")
+		return refuse(sidecar, "with a service account there is only one image: use image=")
 	}
 	for param, image := range map[string]string{"image": s.Image, sidecar: s.Params[sidecar]} {
 		if _, tag := splitImage(image); image != "" && (tag == "" || strings.Contains(image, "@")) {
@@ -114,12 +113,12 @@ func check(s *kubernetes.Spec) error {
 		}
 	}
 	if strings.Trim(s.Version, "0123456789.") != "" || strings.Count(s.Version, ".") != 2 {
-		return refuse("version", "it must be one of FoundationDB with three numbers, such as 7.3.69")
+		return refuse("version", "it must be a version of FoundationDB with three numbers, such as 7.3.69")
 	}
 	return nil
 }
 
-// splitImage cuts an image before its tag.
+// splitImage splits an image into its name and its tag.
 func splitImage(image string) (base, tag string) {
 	at := strings.LastIndexByte(image, ':')
 	if at <= strings.LastIndexByte(image, '/') {
@@ -128,8 +127,8 @@ func splitImage(image string) (base, tag string) {
 	return image[:at], image[at+1:]
 }
 
-// render returns the operator's resource (docs/cluster_spec.md of the operator). Each pod is a
-// zone of its own: N nodes may then be on fewer machines, which the scheduler avoids where it can.
+// render returns the operator's resource (docs/cluster_spec.md of the operator). Each pod is its own zone. So N nodes
+// may share machines, which the scheduler avoids if it can.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
 	chosen := map[string]any{clusterLabel: s.Name}
 	general := map[string]any{"podTemplate": podTemplate(s, chosen), "volumeClaimTemplate": map[string]any{"spec": s.ClaimSpec()}}
@@ -164,14 +163,14 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	return []*kubernetes.Object{kubernetes.NewObject(fdbCluster.GroupVersion().String(), fdbCluster.Kind, s.Name, map[string]any{"spec": spec})}
 }
 
-// podTemplate is what the operator adds its own to.
+// podTemplate returns the template that the operator completes.
 func podTemplate(s *kubernetes.Spec, chosen map[string]any) map[string]any {
 	container := func(name string) map[string]any {
 		return map[string]any{"name": name, "imagePullPolicy": s.Pull}
 	}
 	server := container("foundationdb")
 	if server["resources"] = s.Resources(); s.CPU == "" && s.Memory == "" {
-		// So the operator has it for a container without bounds (docs/manual/warnings.md).
+		// The operator uses this for a container without limits (docs/manual/warnings.md).
 		server["resources"] = map[string]any{"requests": map[string]any{"org.foundationdb/empty": "0"}}
 	}
 	spec := map[string]any{
@@ -188,7 +187,8 @@ func podTemplate(s *kubernetes.Spec, chosen map[string]any) map[string]any {
 	return map[string]any{"spec": spec}
 }
 
-// status is the operator's own word (api/v1beta2/foundationdbcluster_types.go, CheckReconciliation).
+// status returns an error unless the operator reports the database as healthy
+// (api/v1beta2/foundationdbcluster_types.go, CheckReconciliation).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	o, err := a.Get(ctx, fdbCluster, s.Name)
 	if err != nil {
@@ -197,8 +197,8 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	return reconciled(o)
 }
 
-// reconciled says what the operator has to do yet. The generation that it has reached stays when
-// a server fails; what it has begun since has the generation in a field of its own.
+// reconciled returns an error if the operator still has work to do. The reached generation does not change when a
+// server fails. Work that has begun since has its generation in a field of its own.
 func reconciled(o *kubernetes.Object) error {
 	health, _, _ := unstructured.NestedMap(o.Object, "status", "health")
 	generations, _, _ := unstructured.NestedMap(o.Object, "status", "generations")
@@ -211,11 +211,11 @@ func reconciled(o *kubernetes.Object) error {
 	reached, _ := generations["reconciled"].(int64)
 	switch {
 	case health["available"] != true:
-		return errors.New("its operator does not say that the database is available")
+		return errors.New("its operator does not report the database as available")
 	case health["fullReplication"] != true || health["healthy"] != true:
-		return errors.New("its operator says that the data do not have all their copies")
+		return errors.New("its operator reports that the data lack copies")
 	case len(left) > 0:
-		return fmt.Errorf("its operator has to do yet: %s", strings.Join(slices.Sorted(slices.Values(left)), ", "))
+		return fmt.Errorf("its operator still has to do: %s", strings.Join(slices.Sorted(slices.Values(left)), ", "))
 	case reached != o.GetGeneration():
 		return fmt.Errorf("its operator has reached generation %d of %d", reached, o.GetGeneration())
 	}

@@ -22,7 +22,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// spec is a checked cluster of so many nodes.
+// spec returns a checked cluster of nodes.
 func spec(t *testing.T, nodes int, params map[string]string, change func(*kubernetes.Spec)) *kubernetes.Spec {
 	t.Helper()
 	s := &kubernetes.Spec{Name: "bank", Nodes: nodes, Version: "7.3.69", Disk: "100G", Pull: "Never", Params: map[string]string{}}
@@ -39,7 +39,7 @@ func spec(t *testing.T, nodes int, params map[string]string, change func(*kubern
 	return s
 }
 
-// TestRender holds what the resource has of what is asked for.
+// TestRender checks that the resource contains the requested properties.
 func TestRender(t *testing.T) {
 	object := func(s *kubernetes.Spec) func(path ...string) any {
 		objects := render(s)
@@ -100,8 +100,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRefuses holds that what cannot be is refused before anything is asked: also in a program
-// that has no driver of FoundationDB.
+// TestRefuses checks that impossible requests are refused before anything is asked, even in a program without a
+// driver of FoundationDB.
 func TestRefuses(t *testing.T) {
 	missing := errors.New("it was built without FoundationDB")
 	k := Kind(Client{Missing: func() error { return missing }})
@@ -110,7 +110,7 @@ func TestRefuses(t *testing.T) {
 		"storage=redwood": "parameter storage: ", "coordinators=some": "parameter coordinators: ", "version=latest": "parameter version: ", "version=7.3": "parameter version: ",
 		"image=foundationdb": "parameter image: it must be an image with its tag", "image=here:5000/fdb": "parameter image: ", "sidecar-image=a@sha256:1": "parameter sidecar-image: ",
 		"sidecar-image=a:1&service-account=b": "with a service account", "reach=forward": "parameter reach: ", "disk=much": "parameter disk: ", "exclude=on": "no such parameter",
-		"set.a b=1": "no name of a setting", "set.a=1%0A2": "must be one line",
+		"set.a b=1": "not the name of a setting", "set.a=1%0A2": "must be one line",
 	} {
 		params, err := url.ParseQuery(query)
 		if err != nil {
@@ -127,11 +127,11 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestReconciled holds what of the operator's status is not well.
+// TestReconciled checks which states of the operator's status are not healthy.
 func TestReconciled(t *testing.T) {
 	for change, says := range map[string]string{
-		"": "", "available": "is available", "healthy": "all their copies", "fullReplication": "all their copies", "reconciled": "generation 1 of 2",
-		"hasUnhealthyProcess": "has to do yet: hasUnhealthyProcess", "hasPendingRemoval": "",
+		"": "", "available": "as available", "healthy": "lack copies", "fullReplication": "lack copies", "reconciled": "generation 1 of 2",
+		"hasUnhealthyProcess": "still has to do: hasUnhealthyProcess", "hasPendingRemoval": "",
 	} {
 		health := map[string]any{"available": true, "healthy": true, "fullReplication": true}
 		generations := map[string]any{"reconciled": int64(2)}
@@ -154,7 +154,7 @@ func TestReconciled(t *testing.T) {
 	}
 }
 
-// TestWhole holds that each of these is a cluster that must not lose a node now.
+// TestWhole checks states of a cluster that must not lose a node now.
 func TestWhole(t *testing.T) {
 	for says, change := range map[string]func(*state){
 		"not available": func(s *state) { s.Available = false }, `is at "recruiting"`: func(s *state) { s.Recovery = "recruiting" }, "in the state": func(s *state) { s.Healthy = false },
@@ -171,7 +171,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// failing is an observer that answers when it is the second.
+// failing is an observer of which only the second answers.
 type failing struct{ opened int }
 
 func (f failing) State(ctx context.Context) ([]byte, error) {
@@ -187,8 +187,8 @@ func (f failing) State(ctx context.Context) ([]byte, error) {
 
 func (failing) Close() error { return nil }
 
-// TestAsk holds that a client that gets no answer is not asked again, because the next one has the
-// coordinators of then, but is when nobody waited for the answer.
+// TestAsk checks that a client without an answer is replaced, because the next one uses the coordinators of that
+// time. It must not be replaced if the caller gave up.
 func TestAsk(t *testing.T) {
 	opened := 0
 	d := &database{lock: cluster.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
@@ -211,10 +211,9 @@ func TestAsk(t *testing.T) {
 	must(t, d.Close())
 }
 
-// TestCluster holds, on a real API server with stand-ins of the operator and of FoundationDB, that
-// a cluster is made, followed when its coordinators move, hurt, and taken away. The operator's
-// definition is the least of one (testdata), so that this does not show that its own schema takes
-// what is applied.
+// TestCluster uses a real API server with stand-ins for the operator and FoundationDB. A cluster is made, followed
+// when its coordinators move, hurt, and removed. The operator's definition is minimal (testdata). So the test does
+// not show that its own schema accepts the resource.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -255,7 +254,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// hurt is what the tests do to a node.
+// hurt is a node with the faults of these tests.
 type hurt interface {
 	cluster.Node
 	Kill(ctx context.Context) error
@@ -270,7 +269,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// identities are those of a pod and of its claim.
+// identities returns the UIDs of a pod and of its claim.
 func (s *standIn) identities(pod string) (podID, claimID string) {
 	s.Helper()
 	p, err := s.in(podsOf).Get(s.Context(), pod, metav1.GetOptions{})
@@ -358,8 +357,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	}
 }
 
-// testReplaced: nothing is taken of a node whose data the others may not have, as the client sees
-// it, or while another one is being made anew.
+// testReplaced checks that a node is not emptied in two cases: the others may lack its data, as seen by the client, or another node is being made again.
 func testReplaced(ctx context.Context, t *testing.T, s *standIn, c cluster.Cluster, pods []string) {
 	n, pod := c.Nodes()[1].(hurt), pods[1]
 	podBefore, claimBefore := s.identities(pod)
@@ -372,7 +370,7 @@ func testReplaced(ctx context.Context, t *testing.T, s *standIn, c cluster.Clust
 	} {
 		s.set(func() { s.change = wrong })
 		short, end := context.WithTimeout(ctx, 1500*time.Millisecond)
-		if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), "see that the others have the data of n1") {
+		if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), "wait until the other nodes have the data of n1") {
 			t.Errorf("with %s: %v", name, err)
 		}
 		end()
@@ -387,8 +385,7 @@ func testReplaced(ctx context.Context, t *testing.T, s *standIn, c cluster.Clust
 	}
 }
 
-// testOneAtATime replaces two nodes at once: as long as the process of the one has not joined, the
-// other has its data.
+// testOneAtATime replaces two nodes at once. The second keeps its data until the process of the first has joined.
 func testOneAtATime(ctx context.Context, t *testing.T, s *standIn, c cluster.Cluster, pods []string) {
 	var before [3]string
 	for i, pod := range pods {
@@ -436,7 +433,7 @@ func testOneAtATime(ctx context.Context, t *testing.T, s *standIn, c cluster.Clu
 	}
 }
 
-// testOne: the only copy of the data is not taken away.
+// testOne checks that the only copy of the data is not removed.
 func testOne(t *testing.T, s *standIn, options func(int, url.Values) cluster.Options) {
 	c, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(1, nil), "v1")
 	must(t, err)
@@ -446,7 +443,7 @@ func testOne(t *testing.T, s *standIn, options func(int, url.Values) cluster.Opt
 	must(t, c.Stop())
 }
 
-// testKept: a cluster that is there is used, and stays as it is.
+// testKept checks that an existing cluster is used and not changed.
 func testKept(t *testing.T, s *standIn, options func(int, url.Values) cluster.Options) {
 	first, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, nil), "v1")
 	must(t, err)
@@ -463,7 +460,7 @@ func testKept(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 		t.Errorf("of what was there stay %d pods, %v", len(list.Items), err)
 	}
 	must(t, s.patch(t.Context(), clusters, name, map[string]any{"spec": map[string]any{"mainContainer": map[string]any{"enableTls": true}}}))
-	if _, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, url.Values{"selector": {selector}}), "v1"); err == nil || !strings.Contains(err.Error(), "has TLS, whose certificates are not read here") {
+	if _, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, url.Values{"selector": {selector}}), "v1"); err == nil || !strings.Contains(err.Error(), "has TLS, and its certificates are not read here") {
 		t.Errorf("a cluster with TLS: %v", err)
 	}
 	params := options(3, nil).Params
@@ -478,11 +475,11 @@ func testKept(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	}
 }
 
-// testUnreached: the coordinators' addresses lead nowhere from here.
+// testUnreached checks the error if the coordinators cannot be reached from here.
 func testUnreached(t *testing.T, s *standIn, options func(int, url.Values) cluster.Options) {
 	s.set(func() { s.coordinator = "127.0.0.1:1" })
 	_, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, nil), "v1")
-	if err == nil || !strings.Contains(err.Error(), "from here no coordinator of 127.0.0.1:1 is reached: run stroppy in a pod") {
+	if err == nil || !strings.Contains(err.Error(), "no coordinator of 127.0.0.1:1 can be reached: run stroppy in a pod") {
 		t.Errorf("its coordinators are not reached: %v", err)
 	}
 }
@@ -490,7 +487,7 @@ func testUnreached(t *testing.T, s *standIn, options func(int, url.Values) clust
 func testNeverWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Options) {
 	s.set(func() { s.generations = map[string]any{"needsGrow": int64(1)} })
 	_, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, url.Values{"wait": {"3s"}}), "v1")
-	if err == nil || !strings.Contains(err.Error(), "not well after 3s") || !strings.Contains(err.Error(), "needsGrow") {
+	if err == nil || !strings.Contains(err.Error(), "not healthy after 3s") || !strings.Contains(err.Error(), "needsGrow") {
 		t.Errorf("it is never well: %v", err)
 	}
 }

@@ -27,23 +27,22 @@ var (
 	leases   = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 )
 
-// standIn stands in for what a test's API server lacks: the operator, which makes a pod and a
-// volume claim for each process and writes the status as the real one does; the kubelet, by which
-// the pods run; the controller that lets a deleted claim go when no pod has it; and a client of
-// FoundationDB, to which each pod that runs is a process that has joined.
+// standIn stands in for the components that a test's API server lacks. The operator makes a pod and a volume claim
+// for each process and writes the status as the real one does. The kubelet runs the pods. A controller releases a
+// deleted claim when no pod uses it. A client of FoundationDB sees each running pod as a process that has joined.
 type standIn struct {
 	*testing.T
 	client    dynamic.Interface
 	namespace string
 
 	mu          sync.Mutex
-	coordinator string         // that the cluster file has
-	generations map[string]any // of the status, beside that which is reached
-	made        int            // pods so far: each has an address of its own
-	change      func(*state)   // what the client sees; nil: as it is
+	coordinator string         // in the cluster file
+	generations map[string]any // of the status, except the reached one
+	made        int            // number of pods so far: each has its own address
+	change      func(*state)   // changes the state that the client sees; nil: no change
 }
 
-// newStandIn works until the test ends. Its coordinator takes connections.
+// newStandIn starts a stand-in that works until the test ends. Its coordinator accepts connections.
 func newStandIn(t *testing.T, c *kubetest.ControlPlane) *standIn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +56,7 @@ func newStandIn(t *testing.T, c *kubetest.ControlPlane) *standIn {
 		for ctx.Err() == nil {
 			s.mu.Lock()
 			if err := s.reconcile(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
-				t.Errorf("the stand-in of the operator: %v", err)
+				t.Errorf("the stand-in for the operator: %v", err)
 			}
 			s.mu.Unlock()
 			time.Sleep(50 * time.Millisecond)
@@ -71,14 +70,14 @@ func (s *standIn) in(r schema.GroupVersionResource) dynamic.ResourceInterface {
 	return s.client.Resource(r).Namespace(s.namespace)
 }
 
-// set changes what the status says.
+// set changes the status.
 func (s *standIn) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// reconcile makes what is missing.
+// reconcile makes missing objects.
 func (s *standIn) reconcile(ctx context.Context) error {
 	list, err := s.in(clusters).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -96,7 +95,7 @@ func (s *standIn) reconcileOne(ctx context.Context, o *unstructured.Unstructured
 	count, _, _ := unstructured.NestedInt64(o.Object, "spec", "processCounts", "storage")
 	made := false
 	for i := range count {
-		name := fmt.Sprintf("%s-storage-%d", o.GetName(), 10007*(i+1)) // process groups have drawn numbers
+		name := fmt.Sprintf("%s-storage-%d", o.GetName(), 10007*(i+1)) // the numbers of process groups are not consecutive
 		claim, new1, err := s.have(ctx, claimsOf, s.claim(o, name))
 		if err != nil {
 			return err
@@ -106,7 +105,7 @@ func (s *standIn) reconcileOne(ctx context.Context, o *unstructured.Unstructured
 			return err
 		}
 		made = made || new1 || new2
-		// The scheduler leaves a pod whose claim is being deleted where it is.
+		// The scheduler does not schedule a pod whose claim is being deleted.
 		if !runs(pod) && claim.GetDeletionTimestamp() == nil {
 			if err := s.run(ctx, name); err != nil {
 				return err
@@ -124,7 +123,7 @@ func (s *standIn) reconcileOne(ctx context.Context, o *unstructured.Unstructured
 	}}, "status")
 }
 
-// have makes an object unless it is there.
+// have makes an object unless it exists.
 func (s *standIn) have(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (is *unstructured.Unstructured, made bool, err error) {
 	is, err = s.in(r).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -147,7 +146,7 @@ func (s *standIn) patch(ctx context.Context, r schema.GroupVersionResource, name
 	return err
 }
 
-// labelled is an object with the labels that the cluster asks for.
+// labelled returns an object with the labels of the cluster.
 func (s *standIn) labelled(o *unstructured.Unstructured, version, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "labels", "resourceLabels")
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -170,7 +169,7 @@ func (s *standIn) pod(o *unstructured.Unstructured, name string) *unstructured.U
 	})
 }
 
-// run has a pod run at an address that none had before.
+// run makes a pod run at an address that no pod had before.
 func (s *standIn) run(ctx context.Context, name string) error {
 	s.made++
 	address := fmt.Sprintf("127.0.77.%d", s.made)
@@ -184,7 +183,7 @@ func (s *standIn) run(ctx context.Context, name string) error {
 	}}, "status")
 }
 
-// letClaimsGo releases deleted claims that no pod has which was scheduled.
+// letClaimsGo releases deleted claims that no scheduled pod uses.
 func (s *standIn) letClaimsGo(ctx context.Context) error {
 	claims, err := s.in(claimsOf).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -217,7 +216,7 @@ type seen struct{ *standIn }
 
 func (seen) Close() error { return nil }
 
-// State has the process of each pod that runs, the first of which is the cluster controller.
+// State returns a state with the process of each running pod. The first is the cluster controller.
 func (s seen) State(ctx context.Context) ([]byte, error) {
 	pods, err := s.in(podsOf).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority signs the certificates of one control plane. Its own key is nowhere but in this
-// process.
+// authority signs the certificates of one control plane. Its own key exists only in this process.
 type authority struct {
 	dir         string
 	key         *ecdsa.PrivateKey
@@ -30,11 +29,11 @@ type authority struct {
 	pem         []byte
 }
 
-// validity is long for a test, and begins before now for a clock that is steered.
+// validity is long for a test. Certificates begin before now, for clocks that are changed.
 const validity = 24 * time.Hour
 
-// newAuthority makes an authority and, in a folder, the certificates of the servers, of the API
-// server as a client, and the key by which it signs the tokens of service accounts.
+// newAuthority makes an authority, and writes files into a folder: the certificates of the servers and of the API
+// server as a client, and the key for tokens of service accounts.
 func newAuthority(dir, address string) (*authority, error) {
 	a := &authority{dir: filepath.Join(dir, "certificates")}
 	if err := os.Mkdir(a.dir, 0o700); err != nil {
@@ -72,7 +71,7 @@ func newAuthority(dir, address string) (*authority, error) {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// sign makes a key and a certificate, both as PEM, of a server at these addresses and of a client.
+// sign makes a key and a certificate, both as PEM, for a client and for a server at these addresses.
 func (a *authority) sign(subject pkix.Name, addresses ...string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +103,7 @@ func (a *authority) sign(subject pkix.Name, addresses ...string) (certificate, k
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), nil
 }
 
-// client trusts the servers of the authority.
+// client returns a client that trusts the servers of the authority.
 func (a *authority) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.certificate)
@@ -142,7 +141,7 @@ func (a *authority) writeAccountsKey() error {
 	return os.WriteFile(a.path("accounts.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600)
 }
 
-// writeKubeconfig writes a kubeconfig with a certificate for a user of groups.
+// writeKubeconfig writes a kubeconfig with a certificate for a user in groups.
 func (a *authority) writeKubeconfig(path, server, user string, groups ...string) error {
 	certificate, key, err := a.sign(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -151,8 +150,7 @@ func (a *authority) writeKubeconfig(path, server, user string, groups ...string)
 	return a.writeConfig(path, server, user, &api.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, "default")
 }
 
-// writeConfig writes a kubeconfig of one cluster, user and context, which all have the user's
-// name.
+// writeConfig writes a kubeconfig with one cluster, user and context, which all have the user's name.
 func (a *authority) writeConfig(path, server, user string, auth *api.AuthInfo, namespace string) error {
 	config := api.NewConfig()
 	config.Clusters[user] = &api.Cluster{Server: server, CertificateAuthorityData: a.pem}
@@ -162,8 +160,7 @@ func (a *authority) writeConfig(path, server, user string, auth *api.AuthInfo, n
 	return clientcmd.WriteToFile(*config, path) // mode 0600
 }
 
-// loadKubeconfig makes a client's configuration that does not limit its own rate: a test asks
-// often.
+// loadKubeconfig returns a client configuration without a rate limit, because tests ask often.
 func loadKubeconfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

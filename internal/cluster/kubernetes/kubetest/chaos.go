@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// ChaosNamespace is where Chaos Mesh is said to be installed.
+// ChaosNamespace is the namespace of Chaos Mesh.
 const ChaosNamespace = "chaos-mesh"
 
 const (
@@ -19,10 +19,9 @@ const (
 	metricsPort = 10080
 )
 
-// StartChaosMesh starts Chaos Mesh as two processes on the node: its controller-manager, whose
-// webhooks the API server asks for objects of these kinds, and its daemon. This kernel need not
-// have netem: then partitions work, and delays and losses are refused by the daemon. It skips
-// the test where the programs are not there.
+// StartChaosMesh starts Chaos Mesh as two processes on the node: its controller-manager, with webhooks for the API
+// server, and its daemon. Without netem in this kernel, partitions work, and the daemon refuses delays and losses.
+// The test is skipped if the programs are missing.
 func (n *Node) StartChaosMesh(t testing.TB) {
 	t.Helper()
 	for _, p := range []string{"chaos-controller-manager", "chaos-daemon"} {
@@ -37,7 +36,7 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 	}
 	n.Define(t, ChaosMesh)
 	n.create(t, "v1", "Namespace", "namespaces", "", map[string]any{"metadata": map[string]any{"name": ChaosNamespace}})
-	// By which the controller finds the daemon of a node.
+	// The controller finds the daemon of a node through it.
 	n.create(t, "discovery.k8s.io/v1", "EndpointSlice", "endpointslices", ChaosNamespace, map[string]any{
 		"metadata": map[string]any{"name": "chaos-daemon-node"}, "addressType": "IPv4",
 		"endpoints": []any{map[string]any{"addresses": []any{nodeAddress}, "nodeName": nodeName}},
@@ -61,30 +60,30 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 		"CHAOS_DAEMON_SERVICE_PORT="+strconv.Itoa(daemonPort), "SECURITY_MODE=false", "CHAOSD_SECURITY_MODE=false",
 		"POD_FAILURE_PAUSE_IMAGE="+pauseImage)
 	p := n.runCommand(t, "chaos-controller-manager", cmd)
-	// A request without a review is answered with 200, and says in its body that it is refused.
+	// A request without a review is answered with status 200; only the body reports the refusal.
 	n.answers(t, "chaos-controller-manager", p, n.authority.client(), webhook("mutate", "networkchaos"))
 	n.registerWebhooks(t)
 }
 
-// todaPath is where Chaos Mesh's daemon has the program that it puts under a volume for an IOChaos.
+// todaPath is the path at which Chaos Mesh's daemon expects the program that it puts under a volume for an IOChaos.
 const todaPath = daemonPrograms + "/toda"
 
-// NeedIOChaos lets Chaos Mesh inject IOChaos, by toda (github.com/chaos-mesh/toda), which is a
-// program of its own and not built by our scripts. It skips the test where it is not there.
+// NeedIOChaos enables IOChaos by toda (github.com/chaos-mesh/toda), which our scripts do not build. The test is
+// skipped if toda is missing.
 func (n *Node) NeedIOChaos(t testing.TB) {
 	t.Helper()
 	toda := filepath.Join(n.assets, "bin", "toda")
 	if _, err := os.Stat(toda); err != nil {
-		t.Skip("skipped engine: IOChaos: STROPPY_TEST_KUBERNETES has no toda, which Chaos Mesh puts under a volume: build it and put it into its bin")
+		t.Skip("skipped engine: IOChaos: STROPPY_TEST_KUBERNETES has no toda: build it and put it into bin")
 	}
 	if err := os.Symlink(toda, todaPath); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
 }
 
-// NeedStressChaos lets Chaos Mesh, which is started afterwards, inject StressChaos: its daemon starts
-// stress-ng by a program of its own, and looks for the control groups of the machine in a folder that
-// its container has. It skips the test where a program is not there.
+// NeedStressChaos enables StressChaos in a Chaos Mesh that is started afterwards. Its daemon starts stress-ng through
+// a helper program, and expects the machine's control groups in a folder of its container. The test is skipped if a
+// program is missing.
 func (n *Node) NeedStressChaos(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("stress-ng"); err != nil {
@@ -98,9 +97,9 @@ func (n *Node) NeedStressChaos(t testing.TB) {
 	n.hostSystem = true
 }
 
-// hostSystem starts a program with the machine's /sys at /host-sys too, in a mount namespace whose
-// root is a layer over the node's: nothing is made in that. Its arguments are a folder for the layer,
-// the program, and its arguments.
+// hostSystem starts a program with the machine's /sys mounted at /host-sys. The root of its mount namespace is an
+// overlay over the node's root, which is not changed. Its arguments are a folder for the overlay, the program, and
+// the program's arguments.
 const hostSystem = `set -eu
 layer=$1
 shift
@@ -125,10 +124,10 @@ func (n *Node) runDaemon(t testing.TB, args ...string) {
 	n.runCommand(t, daemon, exec.Command("unshare", append(before, args...)...))
 }
 
-// daemonPrograms is where Chaos Mesh's daemon has programs of its own.
+// daemonPrograms is the folder of programs of Chaos Mesh's daemon.
 const daemonPrograms = "/usr/local/bin"
 
-// chaosKinds are those whose objects the webhooks complete and validate, as resources.
+// chaosKinds returns the resources whose objects the webhooks complete and validate.
 func chaosKinds() []string {
 	return []string{"podchaos", "networkchaos", "iochaos", "timechaos", "stresschaos"}
 }
@@ -137,8 +136,8 @@ func webhook(what, resource string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(webhookPort) + "/" + what + "-chaos-mesh-org-v1alpha1-" + resource
 }
 
-// registerWebhooks has the API server ask Chaos Mesh about new objects. Its Helm chart has it asked
-// about changes too: here it was seen to refuse its own controller's, as changes of a specification.
+// registerWebhooks makes the API server ask Chaos Mesh about new objects. The Helm chart also registers changes. Here
+// Chaos Mesh then refused changes by its own controller, as changes of a specification.
 func (n *Node) registerWebhooks(t testing.TB) {
 	t.Helper()
 	for what, kind := range map[string]string{"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"} {

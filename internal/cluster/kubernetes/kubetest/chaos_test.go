@@ -19,8 +19,8 @@ import (
 
 var kills = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "podchaos"}
 
-// TestChaosMesh holds that Chaos Mesh kills a pod and cuts one off, which the servers in the pods
-// see themselves, and that the cut ends.
+// TestChaosMesh checks that Chaos Mesh kills a pod and cuts a pod off, that the servers in the pods notice, and that
+// the cut ends.
 func TestChaosMesh(t *testing.T) {
 	OnNode(t, func(t *testing.T, n *Node) {
 		n.StartChaosMesh(t)
@@ -65,7 +65,7 @@ func onePod(space, name string) map[string]any {
 	return map[string]any{"pods": map[string]any{space: []any{name}}}
 }
 
-// chaos makes a Chaos Mesh object; heal deletes it and waits until it has gone.
+// chaos makes a Chaos Mesh object; heal deletes it and waits until it is gone.
 func (n *Node) chaos(t *testing.T, resource schema.GroupVersionResource, kind, space string, spec map[string]any) (heal func()) {
 	t.Helper()
 	name := n.create(t, "chaos-mesh.org/v1alpha1", kind, resource.Resource, space, map[string]any{
@@ -81,7 +81,7 @@ func (n *Node) chaos(t *testing.T, resource schema.GroupVersionResource, kind, s
 				return nil
 			}
 			if err == nil {
-				err = fmt.Errorf("%s is there yet: %v", name, object.Object["status"])
+				err = fmt.Errorf("%s still exists: %v", name, object.Object["status"])
 			}
 			return err
 		}))
@@ -98,7 +98,7 @@ func (n *Node) uid(t *testing.T, space, name string) string {
 	return string(pod.GetUID())
 }
 
-// healthy waits until a member of etcd says that it is in a majority, or not.
+// healthy waits until a member of etcd reports that it is in a majority, or that it is not.
 func (n *Node) healthy(t *testing.T, space, name string, want bool) {
 	t.Helper()
 	address := n.podAddress(t, space, name)

@@ -1,9 +1,9 @@
-// Package kubetest is a real Kubernetes for tests: kube-apiserver and etcd on loopback, without
-// a node, so that objects, their schemas and rights are what a cluster has and no pod ever runs
-// (Start); or with a node that runs pods, in namespaces of its own (OnNode), and Chaos Mesh.
+// Package kubetest runs a real Kubernetes for tests. Start starts kube-apiserver and etcd on loopback without a node.
+// Objects, schemas and rights are real, but no pod runs. OnNode adds a node that runs pods, in its own namespaces,
+// and Chaos Mesh.
 //
-// The programs are what scripts/kubernetes.sh builds; the tests have their folder from
-// STROPPY_TEST_KUBERNETES, without which they skip.
+// scripts/kubernetes.sh builds the programs. STROPPY_TEST_KUBERNETES names their folder; without it the tests are
+// skipped.
 package kubetest
 
 import (
@@ -32,29 +32,27 @@ import (
 // loopback is the address of a control plane without a node.
 const loopback = "127.0.0.1"
 
-// startLimit bounds the start of one part of Kubernetes, on a machine that is busy with others.
+// startLimit bounds the start of one component of Kubernetes on a busy machine.
 const startLimit = 2 * time.Minute
 
-// ControlPlane is etcd and kube-apiserver, which authorizes by RBAC. Both end with the test,
-// and when the test is killed.
+// ControlPlane is etcd and kube-apiserver with RBAC. Both end with the test, even if the test is killed.
 type ControlPlane struct {
-	Dir        string // a folder for files that end with the test; the logs are in it
-	Kubeconfig string // path of the file by which one has all rights
+	Dir        string // folder for files and logs, removed after the test
+	Kubeconfig string // path of a kubeconfig with all rights
 	Config     *rest.Config
 	Client     dynamic.Interface
 
-	assets    string // where the programs and definitions are
+	assets    string // folder of the programs and definitions
 	address   string // of the API server, without a port
 	authority *authority
 	parts     []*cluster.Process
 }
 
-// Start starts a control plane on 127.0.0.1. Nothing reconciles objects: there is no controller,
-// no scheduler and no node.
+// Start starts a control plane on 127.0.0.1. It has no controllers, no scheduler and no node.
 func Start(t testing.TB) *ControlPlane {
 	t.Helper()
 	c := newControlPlane(t, loopback)
-	c.start(t, "--disable-admission-plugins=ServiceAccount") // nobody makes the accounts by which pods would run
+	c.start(t, "--disable-admission-plugins=ServiceAccount") // there is no controller that makes accounts
 	return c
 }
 
@@ -93,7 +91,7 @@ func newControlPlane(t testing.TB, address string) *ControlPlane {
 	return c
 }
 
-// start starts etcd and the API server and returns when that is ready.
+// start starts etcd and the API server, and returns when the API server is ready.
 func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	t.Helper()
 	began := time.Now()
@@ -102,7 +100,7 @@ func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	etcd, err := cluster.FreePort(ctx)
 	must(t, err)
 	c.startEtcd(t, etcd)
-	port := 443 // where pods ask, by the service kubernetes
+	port := 443 // pods use this port, through the service kubernetes
 	if c.address == loopback {
 		port, err = cluster.FreePort(ctx)
 		must(t, err)
@@ -149,8 +147,7 @@ func (c *ControlPlane) startServer(t testing.TB, etcd, port int, flags []string)
 	}, flags...)...)
 }
 
-// run starts a part of Kubernetes, whose output goes to the log of its name. It ends with the
-// control plane.
+// run starts a component of Kubernetes with a log of its name. It ends with the control plane.
 func (c *ControlPlane) run(t testing.TB, program string, args ...string) *cluster.Process {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(c.assets, "bin", program), args...)
@@ -171,7 +168,7 @@ func (c *ControlPlane) runCommand(t testing.TB, name string, cmd *exec.Cmd) *clu
 
 func (c *ControlPlane) logPath(name string) string { return filepath.Join(c.Dir, name+".log") }
 
-// logEnd is the end of what a part has written.
+// logEnd returns the end of a component's log.
 func (c *ControlPlane) logEnd(name string) string {
 	text, err := os.ReadFile(c.logPath(name))
 	if err != nil {
@@ -180,7 +177,7 @@ func (c *ControlPlane) logEnd(name string) string {
 	return cluster.LastLines(text)
 }
 
-// logs shows the ends of all logs.
+// logs logs the ends of all logs.
 func (c *ControlPlane) logs(t testing.TB) {
 	paths, _ := filepath.Glob(c.logPath("*"))
 	for _, p := range paths {
@@ -189,26 +186,26 @@ func (c *ControlPlane) logs(t testing.TB) {
 	}
 }
 
-// folder makes a folder that ends with the test, also when that is killed.
+// folder makes a folder that is removed after the test, even if the test is killed.
 func folder(t testing.TB) string {
 	t.Helper()
 	path, err := os.MkdirTemp(cluster.TempDir(true), "stroppy-kubernetes-")
 	must(t, err)
 	if os.Getenv(insideName) != "" {
-		return path // in memory that ends with the namespaces; containers use it for as long
+		return path // it is in memory that ends with the namespaces; containers use it until then
 	}
-	// Those who write to the folder are killed at the same time.
+	// The processes that write to the folder are killed at the same time.
 	atEnd(t, `until rm -rf "$1" 2>/dev/null; do sleep 0.05; done`, path)
 	return path
 }
 
-// atEnd runs a shell script with one argument when the test has ended, also when it is killed:
-// the script's process waits for the end of its input, which the kernel sees to.
+// atEnd runs a shell script with one argument after the test, even if the test is killed. The script's process waits
+// for the end of its input, which the kernel closes.
 func atEnd(t testing.TB, script, argument string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "trap '' HUP INT QUIT TERM\nread -r end\n"+script, "sh", argument)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	system.OwnGroup(cmd.SysProcAttr) // no signal of a terminal is for it
+	system.OwnGroup(cmd.SysProcAttr) // it must not receive signals of the terminal
 	pipe, err := cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -226,7 +223,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// answers waits until a part of Kubernetes answers a URL with 200, or has ended.
+// answers waits until a component answers a URL with status 200, or has ended.
 func (c *ControlPlane) answers(t testing.TB, name string, p *cluster.Process, client *http.Client, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -234,7 +231,7 @@ func (c *ControlPlane) answers(t testing.TB, name string, p *cluster.Process, cl
 	must(t, cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		select {
 		case <-p.Done():
-			cancel() // no try will succeed
+			cancel() // no attempt will succeed
 			return fmt.Errorf("%s has ended: %w: %s", name, p.Err(), c.logEnd(name))
 		default:
 		}

@@ -26,7 +26,7 @@ var (
 	cuts   = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"}
 )
 
-// TestControlPlane holds that the API server authorizes and validates as a cluster's does.
+// TestControlPlane checks that the API server authorizes and validates like a real cluster.
 func TestControlPlane(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -72,7 +72,7 @@ func TestControlPlane(t *testing.T) {
 	})
 }
 
-// clientOf is what a kubeconfig gives rights to.
+// clientOf returns a client with the rights of a kubeconfig.
 func clientOf(t *testing.T, kubeconfig string) dynamic.Interface {
 	t.Helper()
 	config, err := loadKubeconfig(kubeconfig)
@@ -82,7 +82,7 @@ func clientOf(t *testing.T, kubeconfig string) dynamic.Interface {
 	return client
 }
 
-// TestKilled holds that a test that is killed leaves nothing.
+// TestKilled checks that a killed test leaves nothing behind.
 func TestKilled(t *testing.T) {
 	const name = "KUBETEST_KILLED"
 	if os.Getenv(name) != "" {
@@ -112,7 +112,7 @@ func TestKilled(t *testing.T) {
 			return fmt.Errorf("%s use %s yet", strings.Join(users, ", "), dir)
 		}
 		if _, err := os.Stat(dir); err == nil {
-			return fmt.Errorf("%s is there yet", dir)
+			return fmt.Errorf("%s still exists", dir)
 		}
 		return nil
 	}))

@@ -17,18 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MariaDBImage is the name of the image of MariaDB.
+// MariaDBImage is the name of MariaDB's image.
 const MariaDBImage = "stroppy.test/mariadb:debian"
 
-// transferTools are what Galera's scripts for a state transfer by rsync call, where there is one.
+// transferTools are the programs that Galera's scripts for a state transfer by rsync call, if installed.
 var transferTools = []string{
 	"awk", "basename", "bash", "cat", "cksum", "cut", "date", "dirname", "env", "find", "getent", "grep", "head", "hostname", "id", "kill", "ls", "lsof", "mkdir",
 	"mktemp", "mv", "my_print_defaults", "nproc", "printf", "ps", "readlink", "rm", "rsync", "sed", "sh", "sleep", "ss", "stat", "sync", "tail", "timeout", "touch",
 	"tr", "uname", "wc", "xargs",
 }
 
-// MariaDB is Debian's on this machine with Galera, as the image MariaDBImage, for the user 65532.
-// Without them the test is skipped.
+// MariaDB returns an image MariaDBImage with Debian's MariaDB and Galera of this machine, for the user 65532. The
+// test is skipped if they are missing.
 func MariaDB(t testing.TB) Image {
 	t.Helper()
 	programs := []string{"/usr/sbin/mariadbd", "/usr/lib/libgalera_smm.so"}
@@ -52,8 +52,8 @@ func MariaDB(t testing.TB) Image {
 	return i
 }
 
-// serveMariaDB starts a server of Galera on the volume of a pod: the first one of a new cluster where
-// it is to be that, else one that gets what it lacks from the others.
+// serveMariaDB starts a Galera server on the volume of a pod. The first server of a new cluster creates it. Every
+// other server gets its data from the cluster.
 const serveMariaDB = `set -eu
 texts=/usr/share/mysql
 flags="--no-defaults --datadir=/data/db --socket=/tmp/s --pid-file=/tmp/p --tmpdir=/tmp --lc-messages-dir=$texts --bind-address=0.0.0.0 --skip-name-resolve
@@ -82,10 +82,9 @@ var (
 	services = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
-// OperateMariaDB stands in for mariadb-operator: it makes what that makes of the first MariaDB in a
-// namespace, as far as clients see it and its going leaves anything, and says in its status how it
-// is, until the test ends. As with the operator, the database for tables comes when that says that
-// all is ready.
+// OperateMariaDB stands in for mariadb-operator until the test ends. It makes the objects of the first MariaDB in a
+// namespace, as far as clients see them or removal leaves them behind. It reports the status. As with the operator,
+// the database for tables is made when all servers are ready.
 func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	ctx := t.Context()
 	var o *unstructured.Unstructured
@@ -96,7 +95,7 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	}
 	try := func(err error) {
 		if err != nil && ctx.Err() == nil {
-			t.Error("the stand-in of the operator:", err)
+			t.Error("the stand-in for the operator:", err)
 		}
 	}
 	name, owner := o.GetName(), metav1.OwnerReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID()}
@@ -112,7 +111,7 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	chosen := map[string]any{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": name}
 	inside := name + "-internal"
 	if byPassword, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "agent", "basicAuth", "enabled"); byPassword {
-		// It has no owner, so that it goes by the labels that it inherits.
+		// It has no owner, so it is removed by its inherited labels.
 		inherited, _, _ := unstructured.NestedStringMap(o.Object, "spec", "inheritMetadata", "labels")
 		secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 		secret.SetName(name + "-agent-auth")
@@ -120,7 +119,7 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 		_, err := n.Client.Resource(secrets).Namespace(space).Create(ctx, secret, metav1.CreateOptions{})
 		try(err)
 	} else {
-		// It belongs to no namespace, so that it does not go with its owner.
+		// It belongs to no namespace, so it is not removed with its owner.
 		create(bindings, "", "ClusterRoleBinding", name+":auth-delegator", map[string]any{
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": space}},
 			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "system:auth-delegator"},
@@ -138,7 +137,7 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 		}
 		if now, err := n.Client.Resource(mariadbs).Namespace(space).Get(ctx, name, metav1.GetOptions{}); err == nil {
 			now.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}}}
-			_, _ = n.Client.Resource(mariadbs).Namespace(space).UpdateStatus(ctx, now, metav1.UpdateOptions{}) // the next one is soon
+			_, _ = n.Client.Resource(mariadbs).Namespace(space).UpdateStatus(ctx, now, metav1.UpdateOptions{}) // it is repeated soon
 		}
 		if ready == "True" && !whole {
 			err := n.makeDatabase(ctx, o, space)
@@ -149,7 +148,7 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	}
 }
 
-// makeDatabase makes the database that a MariaDB names, by its first server.
+// makeDatabase makes the database of a MariaDB through its first server.
 func (n *Node) makeDatabase(ctx context.Context, o *unstructured.Unstructured, space string) error {
 	pod, err := n.Client.Resource(pods).Namespace(space).Get(ctx, o.GetName()+"-0", metav1.GetOptions{})
 	if err != nil {
@@ -179,7 +178,7 @@ func (n *Node) makeDatabase(ctx context.Context, o *unstructured.Unstructured, s
 	return err
 }
 
-// setOfMariaDB is the StatefulSet of a MariaDB.
+// setOfMariaDB returns the StatefulSet of a MariaDB.
 func setOfMariaDB(o *unstructured.Unstructured, service string, chosen map[string]any) map[string]any {
 	name := o.GetName()
 	secret, _, _ := unstructured.NestedMap(o.Object, "spec", "rootPasswordSecretKeyRef")

@@ -36,19 +36,17 @@ const insideName = "STROPPY_TEST_KUBERNETES_INSIDE"
 //go:embed node.sh
 var nodeScript string
 
-// Node is a Kubernetes cluster of one node that runs pods: kubelet over containerd and runc, with
-// the controllers, the scheduler, names by CoreDNS and volumes by a class of storage. Pods have
-// addresses that the test reaches, and no way out. There is no kube-proxy: of services those
-// without an address of their own work, and that of the API server.
+// Node is a Kubernetes cluster of one node that runs pods. It has kubelet over containerd and runc, the controllers,
+// the scheduler, DNS by CoreDNS, and a storage class. The test can reach the pods' addresses, but pods cannot leave
+// the node. There is no kube-proxy: only headless services work, and the service of the API server.
 type Node struct {
 	*ControlPlane
-	hostSystem bool // Chaos Mesh's daemon sees the machine's /sys where its container would have it
+	hostSystem bool // Chaos Mesh's daemon sees the machine's /sys at the path of its container
 }
 
-// OnNode runs a test in namespaces where a node was started, with these images; a pod that is to
-// use one of them must not pull it (imagePullPolicy Never or IfNotPresent). t must be a test of its
-// own and no subtest, because another process of this program runs it there. It is skipped unless
-// STROPPY_TEST_KUBERNETES_NODE is on and this is root.
+// OnNode runs a test in namespaces with a node and these images. A pod must not pull its image (imagePullPolicy Never
+// or IfNotPresent). t must not be a subtest, because another process of this program runs it. The test is skipped
+// unless STROPPY_TEST_KUBERNETES_NODE is on and the user is root.
 func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 	t.Helper()
 	onNode(t)
@@ -63,7 +61,7 @@ func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 	test(t, n)
 }
 
-// onNode skips the test where no node can be started.
+// onNode skips the test if no node can be started.
 func onNode(t testing.TB) {
 	t.Helper()
 	folder := assets(t, "etcd", "kube-apiserver")
@@ -88,12 +86,12 @@ func onNode(t testing.TB) {
 	}
 }
 
-// runInside runs the test in another process and shows what it wrote.
+// runInside runs the test in another process and logs its output.
 func runInside(t *testing.T) {
 	t.Helper()
 	script := filepath.Join(folder(t), "node.sh")
 	must(t, os.WriteFile(script, []byte(nodeScript), 0o600))
-	group := filepath.Base(filepath.Dir(script)) // whose name nobody else has
+	group := filepath.Base(filepath.Dir(script)) // a unique name
 	atEnd(t, removeGroups, group)
 	args := []string{script, "outside", group, nodeAddress, os.Args[0], "-test.run=^" + regexp.QuoteMeta(t.Name()) + "$", "-test.v", "-test.count=1"}
 	if deadline, ok := t.Deadline(); ok {
@@ -106,7 +104,7 @@ func runInside(t *testing.T) {
 	p, err := cluster.StartProcess(cmd, syscall.SIGKILL)
 	must(t, err)
 	err = p.Err()
-	// The lines are not to be taken for those of this test.
+	// The prefix distinguishes these lines from this test's own.
 	t.Log("in the node's namespaces:\n| " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\n| "))
 	switch {
 	case err != nil:
@@ -116,13 +114,13 @@ func runInside(t *testing.T) {
 	}
 }
 
-// removeGroups removes control groups when its processes have ended.
+// removeGroups removes the control groups when their processes have ended.
 const removeGroups = `until ! ls -d /sys/fs/cgroup/*/"$1" >/dev/null 2>&1; do
 	find /sys/fs/cgroup/*/"$1" -depth -type d -exec rmdir {} + 2>/dev/null
 	sleep 0.05
 done`
 
-// startNode starts all that runs pods, and returns when the node is ready.
+// startNode starts all components that run pods, and returns when the node is ready.
 func (n *Node) startNode(t testing.TB, images []Image) {
 	t.Helper()
 	began := time.Now()
@@ -170,8 +168,8 @@ func (n *Node) nodeReady(ctx context.Context) error {
 	return nil
 }
 
-// kubeletConfig changes nothing of the machine: kubelet makes no control groups for kinds of
-// pods, and evicts none because a disk is full.
+// kubeletConfig returns a configuration that changes nothing on the machine. kubelet makes no control groups for
+// classes of pods, and evicts no pods because of a full disk.
 func (n *Node) kubeletConfig() string {
 	a := n.authority
 	return strings.NewReplacer("ADDRESS", nodeAddress, "AUTHORITY", a.path("ca.crt"), "CERT", a.path("server.crt"), "KEY", a.path("server.key"), "DIR", n.Dir).Replace(`

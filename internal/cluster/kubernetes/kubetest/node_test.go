@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// TestNode holds that pods of a StatefulSet run, find each other by name, have volumes, and are
-// reached from here.
+// TestNode checks that pods of a StatefulSet run, find each other by name, have volumes, and can be reached from
+// here.
 func TestNode(t *testing.T) {
 	OnNode(t, func(t *testing.T, n *Node) {
 		space := n.Namespace(t)
@@ -36,14 +36,13 @@ func TestNode(t *testing.T) {
 	}, etcdImage(t))
 }
 
-// etcdImage is the etcd that the API server uses, as an image.
+// etcdImage returns an image of the etcd that the API server uses.
 func etcdImage(t *testing.T) Image {
 	t.Helper()
 	return Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{"/usr/local/bin/etcd": filepath.Join(assets(t, "etcd"), "bin", "etcd")}}
 }
 
-// startEtcd makes a cluster of three by the names of its pods, which is ready when each member
-// answers.
+// startEtcd makes a cluster of three by the names of its pods. It is ready when each member answers.
 func startEtcd(t *testing.T, n *Node, space string) {
 	t.Helper()
 	labels := map[string]any{"app": "db"}
@@ -76,7 +75,7 @@ func startEtcd(t *testing.T, n *Node, space string) {
 	})
 }
 
-// waitFor waits until so many pods of a StatefulSet are ready.
+// waitFor waits until a number of pods of a StatefulSet are ready.
 func (n *Node) waitFor(t *testing.T, space, name string, ready int64) {
 	t.Helper()
 	must(t, cluster.Until(t.Context(), startLimit, func() error {
@@ -91,7 +90,7 @@ func (n *Node) waitFor(t *testing.T, space, name string, ready int64) {
 	}))
 }
 
-// podAddress is a pod's own address.
+// podAddress returns a pod's own address.
 func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
 	t.Helper()
 	must(t, cluster.Until(t.Context(), startLimit, func() error {
@@ -107,7 +106,7 @@ func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
 	return address
 }
 
-// TestPostgreSQL holds that an image of programs of this machine runs, with their libraries.
+// TestPostgreSQL checks that an image of this machine's programs runs with their libraries.
 func TestPostgreSQL(t *testing.T) {
 	const name = "stroppy.test/postgres:debian"
 	OnNode(t, func(t *testing.T, n *Node) {
@@ -137,8 +136,8 @@ func TestPostgreSQL(t *testing.T) {
 	}, PostgreSQL(t, name))
 }
 
-// TestNodeKilled holds that a test on a node that is killed leaves nothing: control groups go when
-// no process is in them.
+// TestNodeKilled checks that a killed test on a node leaves nothing behind. Control groups disappear when they have
+// no processes.
 func TestNodeKilled(t *testing.T) {
 	const name = "KUBETEST_NODE_KILLED"
 	if os.Getenv(name) != "" {
@@ -175,16 +174,16 @@ func TestNodeKilled(t *testing.T) {
 	must(t, cluster.Until(t.Context(), startLimit, func() error {
 		left, err := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(folder))
 		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("%s is there yet", left[0])
+			err = fmt.Errorf("%s still exists", left[0])
 		}
 		if _, errStat := os.Stat(folder); err == nil && errStat == nil {
-			err = fmt.Errorf("%s is there yet", folder)
+			err = fmt.Errorf("%s still exists", folder)
 		}
 		return err
 	}))
 }
 
-// owned says whether a process has a child whose command names a file.
+// owned reports whether a process has a child whose command names a file.
 func owned(t *testing.T, parent int, file string) bool {
 	t.Helper()
 	for _, p := range processesOf(t, file) {

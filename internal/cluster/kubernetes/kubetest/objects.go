@@ -23,22 +23,21 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Definitions that scripts/kubernetes.sh has copied from the modules that have them: the
-// arguments of Define, which are folders of files or a pattern of the files in one. An API server
-// computes for seconds over definitions of a megabyte, as some are, so that tests without the
-// controllers have those alone whose objects they make.
+// Custom resource definitions that scripts/kubernetes.sh has copied, as arguments of Define: a folder, or a pattern
+// of files in a folder. An API server needs seconds for a definition of a megabyte, as some are. So tests without
+// controllers should define only the kinds that they use.
 const (
-	ChaosMesh   = "chaos-mesh"                // all, without which its controllers do not start
+	ChaosMesh   = "chaos-mesh"                // all; its controllers need them to start
 	Faults      = "chaos-mesh/*chaos"         // Chaos Mesh's kinds of faults: NetworkChaos and others
 	MongoDB     = "mongodb"                   // the community operator: mongodbcommunity.mongodb.com/v1
 	Percona     = "percona"                   // Percona's operator for MongoDB: psmdb.percona.com/v1
-	CockroachDB = "cockroachdb/*crdbclusters" // the clusters of the operator: crdb.cockroachlabs.com
+	CockroachDB = "cockroachdb/*crdbclusters" // the operator's clusters: crdb.cockroachlabs.com
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Define installs custom resource definitions and returns when the API server serves them: those
-// of a name above, or of a YAML file at a path. It skips the test where the name's are not there.
+// Define installs custom resource definitions and returns when the API server serves them. An argument is one of the
+// constants above or the path of a YAML file. The test is skipped if the constant's files are missing.
 func (c *ControlPlane) Define(t testing.TB, names ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -62,7 +61,7 @@ func (c *ControlPlane) Define(t testing.TB, names ...string) {
 			for _, object := range objects {
 				_, err := c.Client.Resource(definitions).Create(ctx, object, metav1.CreateOptions{})
 				if err != nil && !apierrors.IsAlreadyExists(err) {
-					t.Fatalf("define what is in %s: %v", file, err)
+					t.Fatalf("define the contents of %s: %v", file, err)
 				}
 				made = append(made, object.GetName())
 			}
@@ -73,7 +72,7 @@ func (c *ControlPlane) Define(t testing.TB, names ...string) {
 	}
 }
 
-// served says why the API server does not serve a definition yet.
+// served returns why the API server does not serve a definition yet.
 func (c *ControlPlane) served(ctx context.Context, name string) error {
 	object, err := c.Client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *ControlPlane) served(ctx context.Context, name string) error {
 	return c.listed(ctx, object)
 }
 
-// conditionOf says whether a condition of an object is true.
+// conditionOf reports whether a condition of an object is true.
 func conditionOf(object *unstructured.Unstructured, name string) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, entry := range conditions {
@@ -96,7 +95,7 @@ func conditionOf(object *unstructured.Unstructured, name string) bool {
 	return false
 }
 
-// listed asks for objects of a definition, which the API server serves some time after it says so.
+// listed lists objects of a definition. The API server serves them only some time after it reports so.
 func (c *ControlPlane) listed(ctx context.Context, definition *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -117,7 +116,7 @@ func (c *ControlPlane) listed(ctx context.Context, definition *unstructured.Unst
 	return nil
 }
 
-// Create makes the objects of a text in YAML, in a namespace.
+// Create makes the objects of a YAML text in a namespace.
 func (c *ControlPlane) Create(t testing.TB, namespace string, text []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "objects.yaml")
@@ -129,7 +128,7 @@ func (c *ControlPlane) Create(t testing.TB, namespace string, text []byte) {
 	}
 }
 
-// First gives the first object of a resource that there is in a namespace, as soon as there is one.
+// First sends the first object of a resource in a namespace as soon as it exists.
 func (c *ControlPlane) First(t testing.TB, namespace string, resource schema.GroupVersionResource) <-chan *unstructured.Unstructured {
 	seen := make(chan *unstructured.Unstructured, 1)
 	ctx := t.Context()
@@ -145,19 +144,19 @@ func (c *ControlPlane) First(t testing.TB, namespace string, resource schema.Gro
 	return seen
 }
 
-// Left fails the test if there are objects of these resources in a namespace.
+// Left fails the test if a namespace has objects of these resources.
 func (c *ControlPlane) Left(t testing.TB, namespace string, resources ...schema.GroupVersionResource) {
 	t.Helper()
 	for _, r := range resources {
 		list, err := c.Client.Resource(r).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 		must(t, err)
 		for i := range list.Items {
-			t.Errorf("it is left: %s %s", r.Resource, list.Items[i].GetName())
+			t.Errorf("an object is left: %s %s", r.Resource, list.Items[i].GetName())
 		}
 	}
 }
 
-// AccountConfig returns the path of a kubeconfig with a token of a service account that is there.
+// AccountConfig returns the path of a kubeconfig with a token of an existing service account.
 func (c *ControlPlane) AccountConfig(t testing.TB, namespace, account string) (kubeconfig string) {
 	t.Helper()
 	return c.token(t, namespace, account)
@@ -183,21 +182,21 @@ func readYAML(path string) (list []*unstructured.Unstructured, err error) {
 	}
 }
 
-// Namespace makes a namespace with a name that nobody else has. Nothing takes it away: without a
-// controller a namespace that is deleted stays in deletion for ever.
+// Namespace makes a namespace with a new name. It is not removed, because without a controller a deleted namespace
+// stays in deletion for ever.
 func (c *ControlPlane) Namespace(t testing.TB) string {
 	t.Helper()
 	return c.create(t, "v1", "Namespace", "namespaces", "", map[string]any{"metadata": map[string]any{"generateName": "test-"}})
 }
 
-// Account makes a service account that has these rights in its namespace and no others, and
-// returns the path of a kubeconfig with a token of it.
+// Account makes a service account with only these rights in its namespace. It returns the path of a kubeconfig with a
+// token of the account.
 func (c *ControlPlane) Account(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) (kubeconfig string) {
 	t.Helper()
 	return c.account(t, namespace, "Role", namespace, rules)
 }
 
-// ClusterAccount is Account with rights in all namespaces, and over what is in none.
+// ClusterAccount is like Account, with rights in all namespaces and on objects without a namespace.
 func (c *ControlPlane) ClusterAccount(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) (kubeconfig string) {
 	t.Helper()
 	return c.account(t, namespace, "ClusterRole", "", rules)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// library matches what ldd(1) says of one: its path.
+// library matches the path of a library in the output of ldd(1).
 var library = regexp.MustCompile(`(?m)(?:=> |^\t)(/\S+) \(0x`)
 
-// WithLibraries are the files of an image in which these programs of this machine run: they and the
-// libraries that they are linked to, each at its own path.
+// WithLibraries returns the files of an image for these programs of this machine: the programs and their libraries,
+// each at its own path.
 func WithLibraries(t testing.TB, programs ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -29,8 +29,8 @@ func WithLibraries(t testing.TB, programs ...string) map[string]string {
 	return files
 }
 
-// PostgreSQL is the newest that Debian has installed on this machine, as an image of a name. Its
-// programs are on PATH, with a shell, for the user 65532. Without one the test is skipped.
+// PostgreSQL returns an image with the newest PostgreSQL that Debian has installed on this machine. Its programs are
+// on PATH, with a shell, for the user 65532. The test is skipped if there is none.
 func PostgreSQL(t testing.TB, name string) Image {
 	t.Helper()
 	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -41,7 +41,7 @@ func PostgreSQL(t testing.TB, name string) Image {
 	bin := filepath.Dir(slices.Max(all))
 	programs := []string{"/bin/sh", "/bin/cat", "/bin/mkdir", "/bin/rm"}
 	for _, program := range []string{"postgres", "initdb", "pg_ctl", "psql", "pg_basebackup", "pg_isready"} {
-		// psql is a script in Debian's /usr/bin, and a program here.
+		// psql is a script in Debian's /usr/bin, and a program in this folder.
 		programs = append(programs, filepath.Join(bin, program))
 	}
 	i := Image{

@@ -29,14 +29,14 @@ const pauseImage = "stroppy.test/pause:3.10"
 // Image is a container image of files of this machine.
 type Image struct {
 	Name       string            // with its tag, such as stroppy.test/etcd:3.6.8
-	Files      map[string]string // path in the image → a file or a folder here, with all that is in it
-	Texts      map[string]string // path in the image → what the file says
+	Files      map[string]string // path in the image → file or folder here, with its contents
+	Texts      map[string]string // path in the image → content of the file
 	Entrypoint []string
 	User       string   // a number, and :GROUP; empty: root
 	Env        []string // NAME=VALUE
 }
 
-// startContainerd starts it with the runtime runc and a bridge that joins the pods.
+// startContainerd starts containerd with the runtime runc and a bridge that joins the pods.
 func (n *Node) startContainerd(t testing.TB) {
 	t.Helper()
 	network := filepath.Join(n.Dir, "cni")
@@ -70,7 +70,7 @@ state = "/run/containerd"
 	}))
 }
 
-// ctr asks containerd.
+// ctr runs a command of containerd's client.
 func ctr(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "ctr", append([]string{"--namespace", "k8s.io"}, args...)...).CombinedOutput()
 	if err != nil {
@@ -79,7 +79,7 @@ func ctr(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Load has the node's runtime take images.
+// Load loads images into the node's runtime.
 func (n *Node) Load(t testing.TB, images ...Image) {
 	t.Helper()
 	for _, image := range images {
@@ -90,14 +90,13 @@ func (n *Node) Load(t testing.TB, images ...Image) {
 	}
 }
 
-// LoadArchive has the node's runtime take the images of an archive, such as that of a release, by
-// the names that are in it.
+// LoadArchive loads the images of an archive, such as a release's, by the names in it.
 func (n *Node) LoadArchive(t testing.TB, file string) {
 	t.Helper()
 	must(t, ctr(t.Context(), "images", "import", file))
 }
 
-// write writes the image as docker save does: one layer, the configuration, and the list.
+// write writes the image in the format of docker save: one layer, the configuration, and the list.
 func (i *Image) write(file string) error {
 	layer := file + ".layer"
 	defer os.Remove(layer)
@@ -138,7 +137,7 @@ func (i *Image) write(file string) error {
 	return errors.Join(writeFile(w, "layer.tar", layer), w.Close(), out.Close())
 }
 
-// writeLayer writes the files and returns the sum of what it has written.
+// writeLayer writes the layer and returns its hash.
 func (i *Image) writeLayer(file string) (sum string, err error) {
 	out, err := os.Create(file)
 	if err != nil {
@@ -148,7 +147,7 @@ func (i *Image) writeLayer(file string) (sum string, err error) {
 	hash := sha256.New()
 	w := tar.NewWriter(io.MultiWriter(out, hash))
 	made := map[string]bool{}
-	folders := func(name string) error { // those above a file
+	folders := func(name string) error { // the folders above a file
 		for at := range name {
 			if name[at] != '/' || made[name[:at]] {
 				continue
@@ -198,7 +197,7 @@ func writeText(w *tar.Writer, name string, text []byte) error {
 	return err
 }
 
-// writeFile writes what a file is, or what a link leads to.
+// writeFile writes a file, or the file that a link leads to.
 func writeFile(w *tar.Writer, name, source string) error {
 	in, err := os.Open(source)
 	if err != nil {
@@ -210,7 +209,7 @@ func writeFile(w *tar.Writer, name, source string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return nil // a link to a folder, a socket
+		return nil // a link to a folder, or a socket
 	}
 	if err := w.WriteHeader(&tar.Header{Name: name, Mode: int64(info.Mode().Perm() | 0o444), Size: info.Size()}); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 // storageClass is the default class of the node's volumes, which are folders.
 const storageClass = "folders"
 
-// provisioner is what the class names: startStorage.
+// provisioner is the provisioner of the class: startStorage.
 const provisioner = "stroppy.test/folders"
 
 var (
@@ -27,8 +27,8 @@ var (
 	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 )
 
-// startStorage provisions a volume for each claim of the class until the test ends, and takes it
-// away once the claim is gone.
+// startStorage provisions a volume for each claim of the class until the test ends, and removes it when the claim is
+// gone.
 func (n *Node) startStorage(t testing.TB) {
 	t.Helper()
 	n.create(t, "storage.k8s.io/v1", "StorageClass", "storageclasses", "", map[string]any{
@@ -48,7 +48,7 @@ func (n *Node) startStorage(t testing.TB) {
 	t.Cleanup(func() { cancel(); <-ended })
 }
 
-// provision makes what is missing and removes what is not used any more.
+// provision makes missing volumes and removes unused ones.
 func (n *Node) provision(ctx context.Context) error {
 	wanted, err := n.Client.Resource(claims).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -82,7 +82,7 @@ func (n *Node) provision(ctx context.Context) error {
 
 func (n *Node) volumePath(name string) string { return filepath.Join(n.Dir, "volumes", name) }
 
-// makeVolume makes a folder that any user may write, and the volume that is bound to the claim.
+// makeVolume makes a folder that any user may write, and a volume that is bound to the claim.
 func (n *Node) makeVolume(ctx context.Context, claim *unstructured.Unstructured) error {
 	name := "volume-" + string(claim.GetUID())
 	path := n.volumePath(name)

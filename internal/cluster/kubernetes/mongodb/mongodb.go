@@ -1,7 +1,6 @@
-// Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator or
-// Percona's, whichever Kubernetes has, with its user's password in a Secret. What is applied was
-// accepted by the schemas of both, and Percona's program was seen to make its StatefulSet of it. No
-// server of MongoDB was run in pods where this was written.
+// Package mongodb is the kind k8s/mongodb: a replica set with its user's password in a Secret. It uses the installed
+// operator: MongoDB's community operator or Percona's. The schemas of both accept the resources, and Percona's
+// operator was tested up to its StatefulSet. Servers of MongoDB in pods were not tested.
 package mongodb
 
 import (
@@ -28,14 +27,14 @@ const (
 	user     = "stroppy"
 	name     = "stroppy"  // of the database
 	password = "password" // key in the secret, and the operator's default
-	logsDisk = "2Gi"      // of the volume that each member has beside its data, as the operator's own
+	logsDisk = "2Gi"      // size of each member's second volume, the operator's default
 
-	communityVersion = "8.0.4" // where none is asked for
+	communityVersion = "8.0.4" // default version
 )
 
 var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", Version: "v1", Kind: "MongoDBCommunity"}
 
-// Kind is the kind as package kubernetes knows it.
+// Kind returns the kind for package kubernetes.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "mongodb", Port: port, Disk: "10Gi",
@@ -56,12 +55,12 @@ func Kind() *kubernetes.Kind {
 	}
 }
 
-// service is the name of the operator's headless service (api/v1/mongodbcommunity_types.go).
+// service returns the name of the operator's headless service (api/v1/mongodbcommunity_types.go).
 func service(resource string) string { return resource + "-svc" }
 
 func secretName(s *kubernetes.Spec) string { return s.Name + "-user" }
 
-// pods are the labels that each operator gives its pods and volume claims.
+// pods returns the labels that each operator gives its pods and volume claims.
 func pods(s *kubernetes.Spec) labels.Set {
 	if isPercona(s) {
 		return perconaPods(s.Name)
@@ -84,8 +83,8 @@ func nameOf(labels map[string]string) string {
 	return name
 }
 
-// render returns the password and the replica set. The user administers it, to see how its
-// members are and to hand the lead over.
+// render returns the password and the replica set. Its user is an administrator, who may read the members' state and
+// move leadership.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
 	resource := ofCommunity
 	if isPercona(s) {
@@ -94,7 +93,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	return []*kubernetes.Object{kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}), resource(s)}
 }
 
-// ofCommunity is a replica set of MongoDB's own operator.
+// ofCommunity returns a replica set of MongoDB's own operator.
 func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	container := map[string]any{"name": "mongod", "imagePullPolicy": s.Pull, "resources": s.Resources()}
 	if s.Image != "" {
@@ -125,8 +124,8 @@ func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	return kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec})
 }
 
-// scalar is a value as the configuration file has it. What a number would not be written as, such
-// as the version 8.0, is a text.
+// scalar returns a value in the type of the configuration file. A text that is not the canonical form of a number,
+// such as the version 8.0, stays a text.
 func scalar(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
@@ -140,7 +139,8 @@ func scalar(text string) any {
 	return text
 }
 
-// status is the operator's own word (api/v1/mongodbcommunity_types.go, Running).
+// status returns an error unless the operator reports the database as healthy (api/v1/mongodbcommunity_types.go,
+// Running).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	o, err := a.Get(ctx, resource(s), s.Name)
 	if err != nil {
@@ -151,12 +151,12 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	}
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase != "Running" {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
-		return fmt.Errorf("its operator says %q %s", phase, said)
+		return fmt.Errorf("its operator reports %q %s", phase, said)
 	}
 	return nil
 }
 
-// database is the replica set as its user knows it.
+// database is a connected replica set.
 type database struct {
 	set     string
 	servers []mongodb.Server
@@ -165,7 +165,7 @@ type database struct {
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
 	var d *database
 	var cannot unusable
-	err := cluster.Retry(ctx, func() error { // the operator names the members last
+	err := cluster.Retry(ctx, func() error { // the operator reports the members last
 		o, err := a.Get(ctx, resource(s), s.Name)
 		if err == nil {
 			d, err = found(ctx, a, o, s.Pods, addresses)
@@ -181,7 +181,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, err
 }
 
-// resource is the kind of what an operator makes a replica set of.
+// resource returns the kind of the operator's resource.
 func resource(s *kubernetes.Spec) schema.GroupVersionKind {
 	if isPercona(s) {
 		return percona
@@ -189,19 +189,19 @@ func resource(s *kubernetes.Spec) schema.GroupVersionKind {
 	return community
 }
 
-// unusable is what waiting does not change.
+// unusable is an error that waiting does not change.
 type unusable string
 
 func (e unusable) Error() string { return string(e) }
 
-// found reads of a resource what its members are called, and its user's password.
+// found reads the members' names and the user's password from a resource.
 func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, addresses []string) (*database, error) {
 	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "security", "tls", "enabled"); secure || perconaTLS(o) {
-		return nil, unusable(fmt.Sprintf("the %s %s has TLS, whose certificates are not read here: give its address with --db", o.GetKind(), o.GetName()))
+		return nil, unusable(fmt.Sprintf("the %s %s has TLS, and its certificates are not read here: use its address with --db", o.GetKind(), o.GetName()))
 	}
 	users, _, _ := unstructured.NestedSlice(o.Object, "spec", "users")
 	if len(users) == 0 {
-		return nil, unusable(fmt.Sprintf("the %s %s has no user in spec.users: add one who administers it, or give its address with --db", o.GetKind(), o.GetName()))
+		return nil, unusable(fmt.Sprintf("the %s %s has no user in spec.users: add an administrator, or use its address with --db", o.GetKind(), o.GetName()))
 	}
 	account, of, key, err := accountOf(o, users[0])
 	if err != nil {
@@ -228,8 +228,7 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 	return d, nil
 }
 
-// accountOf are the name of a user in a resource, and the name and the key of the secret that has
-// the password.
+// accountOf returns the name of a user in a resource, and the name and key of the secret with the password.
 func accountOf(o *kubernetes.Object, user any) (name, secret, key string, err error) {
 	account, _ := user.(map[string]any)
 	name, _, _ = unstructured.NestedString(account, "name")
@@ -238,15 +237,14 @@ func accountOf(o *kubernetes.Object, user any) (name, secret, key string, err er
 	key, _, _ = unstructured.NestedString(account, "passwordSecretRef", "key")
 	switch {
 	case secret == "":
-		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s has no passwordSecretRef: name the secret there, or give the database's address with --db", name, o.GetKind(), o.GetName()))
+		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s has no passwordSecretRef: add one, or use the database's address with --db", name, o.GetKind(), o.GetName()))
 	case of != "" && of != "admin":
-		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s is one of the database %s: put one of the database admin first, or give the database's address with --db", name, o.GetKind(), o.GetName(), of))
+		return "", "", "", unusable(fmt.Sprintf("the first user %s of the %s %s belongs to the database %s: put a user of the database admin first, or use the database's address with --db", name, o.GetKind(), o.GetName(), of))
 	}
 	return name, secret, cmp.Or(key, password), nil
 }
 
-// hostsOf are the HOST:PORT of pods in the operator's own URI, in which the members are called as
-// they call each other.
+// hostsOf returns the HOST:PORT of pods from the operator's URI, which contains the members' names for each other.
 func hostsOf(uri string, pods []string) (hosts []string, err error) {
 	_, rest, _ := strings.Cut(uri, "://")
 	rest, _, _ = strings.Cut(rest, "/")
@@ -254,15 +252,15 @@ func hostsOf(uri string, pods []string) (hosts []string, err error) {
 	for _, pod := range pods {
 		at := slices.IndexFunc(all, func(host string) bool { return strings.HasPrefix(host, pod+".") })
 		if at < 0 {
-			return nil, fmt.Errorf("its operator does not name the member %s: it says %q", pod, uri)
+			return nil, fmt.Errorf("its operator does not name the member %s: it reports %q", pod, uri)
 		}
 		hosts = append(hosts, all[at])
 	}
 	return hosts, nil
 }
 
-// address is the URL of servers, by the names that the replica set has for them. Who is outside
-// reaches all of them, which the set names too, over this program.
+// address returns the URL of servers by their names in the replica set. A client outside reaches all members, which
+// the set names too, through this program.
 func (d *database) address(servers []mongodb.Server, outside bool, query url.Values) string {
 	var hosts, via []string
 	for _, m := range servers {
@@ -279,7 +277,6 @@ func (d *database) address(servers []mongodb.Server, outside bool, query url.Val
 	return u.String()
 }
 
-// URL implements kubernetes.Database, as the methods below do.
 func (d *database) URL() string {
 	return d.address(d.servers, true, url.Values{"replicaSet": {d.set}})
 }
@@ -288,7 +285,7 @@ func (d *database) NodeURL(i int) string {
 	return d.address(d.servers[i:i+1], true, url.Values{"directConnection": {"true"}})
 }
 
-// InsideURL implements kubernetes.Inside: pods know the members' names.
+// InsideURL implements kubernetes.Inside: pods can resolve the members' names.
 func (d *database) InsideURL() string {
 	return d.address(d.servers, false, url.Values{"replicaSet": {d.set}})
 }
@@ -305,7 +302,7 @@ func (d *database) Leader(ctx context.Context) (leader int, err error) {
 	return leader, err
 }
 
-// MoveLeader implements kubernetes.Mover: the member stands for election until it takes writes.
+// MoveLeader implements kubernetes.Mover: the member stands for election until it accepts writes.
 func (d *database) MoveLeader(ctx context.Context, to int) error {
 	return cluster.Retry(ctx, func() error {
 		leader, err := mongodb.Primary(ctx, d.servers)

@@ -21,8 +21,8 @@ var (
 	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperators holds what is made by the operator that is there, where both are by the
-// community's, and how it is used, on a real API server with the operators' own schemas.
+// TestOperators checks, on a real API server with the operators' own schemas, which resources are made and how they
+// are used. If both operators are installed, the community operator is used.
 func TestOperators(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -40,7 +40,7 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-// testMade holds that the community operator's schema takes the resource, and that it goes again.
+// testMade checks that the community operator's schema accepts the resource, and that the resource is removed.
 func testMade(t *testing.T, c *kubetest.ControlPlane) {
 	start := func(namespace string) error {
 		_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
@@ -51,7 +51,7 @@ func testMade(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	namespace := c.Namespace(t)
 	made := c.First(t, namespace, sets)
-	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-0 is not there") {
+	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-0 does not exist") {
 		t.Errorf("an operator that makes no pods: %v", err)
 	}
 	select {
@@ -75,9 +75,8 @@ func testMade(t *testing.T, c *kubetest.ControlPlane) {
 	c.Left(t, namespace, sets, secrets)
 }
 
-// testConnect holds that the members' names are those of the operator, and are reached over the
-// relays; and that what its clients cannot use is refused. The operator is a stand-in: the test
-// writes the status that it writes.
+// testConnect checks that the members have the operator's names and are reached through the relays. It also checks
+// that settings which clients cannot use are refused. The test writes the operator's status.
 func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	namespace, ctx := c.Namespace(t), t.Context()
 	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
@@ -144,7 +143,7 @@ func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// TestHosts holds that members are found by their pods, and that none is missed.
+// TestHosts checks that all members are found by their pods.
 func TestHosts(t *testing.T) {
 	const uri = "mongodb://a-1.a-svc:27017,a-10.a-svc:27017,a-0.a-svc:27017/?replicaSet=a"
 	got, err := hostsOf(uri, []string{"a-0", "a-1", "a-10"})
@@ -156,7 +155,7 @@ func TestHosts(t *testing.T) {
 	}
 	k := Kind()
 	for i := range k.Operators {
-		for j := range k.Operators { // which may both be there
+		for j := range k.Operators { // both may be installed
 			pods := k.Pods(&kubernetes.Spec{Name: "bank", Operator: &k.Operators[i]})
 			if got := k.Operators[j].NameOf(pods); (got == "bank") != (i == j) {
 				t.Errorf("by the pods of the operator %d it is called %q by the operator %d", i, got, j)

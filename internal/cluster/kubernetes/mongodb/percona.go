@@ -14,12 +14,12 @@ import (
 	"stroppy/internal/cluster/kubernetes"
 )
 
-// percona is the resource of Percona's operator (pkg/apis/psmdb/v1/psmdb_types.go of its version
-// 1.20.1, to which the words below belong too).
+// percona is the resource of Percona's operator (pkg/apis/psmdb/v1/psmdb_types.go of version 1.20.1, also for the
+// names below).
 var percona = schema.GroupVersionKind{Group: "psmdb.percona.com", Version: "v1", Kind: "PerconaServerMongoDB"}
 
 const (
-	replicaSet = "rs0" // of which the resource has one
+	replicaSet = "rs0" // the only replica set of the resource
 	// perconaVersion is the newest server of the operator's version 1.20.1.
 	perconaVersion = "8.0.8-3"
 	perconaImage   = "docker.io/percona/percona-server-mongodb:"
@@ -29,7 +29,7 @@ const (
 
 func isPercona(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == percona }
 
-// perconaPods are the labels of mongod's pods, and by their StatefulSet of their volume claims
+// perconaPods returns the labels of mongod's pods, which their StatefulSet also puts on the volume claims
 // (pkg/naming/labels.go).
 func perconaPods(resource string) labels.Set {
 	return labels.Set{"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": resource, "app.kubernetes.io/component": "mongod"}
@@ -42,8 +42,8 @@ func perconaNameOf(labels map[string]string) string {
 	return labels["app.kubernetes.io/instance"]
 }
 
-// perconaSecrets are the labels of the secrets of a resource, which have no owner. The operator's
-// own finalizer takes them away, and the operator makes them again after that.
+// perconaSecrets returns the labels of the secrets of a resource, which have no owner. The operator's finalizer
+// removes them, but the operator makes them again after that.
 func perconaSecrets(s *kubernetes.Spec) labels.Set {
 	if !isPercona(s) {
 		return nil
@@ -51,9 +51,8 @@ func perconaSecrets(s *kubernetes.Spec) labels.Set {
 	return labels.Set{"app.kubernetes.io/managed-by": "percona-server-mongodb-operator", "app.kubernetes.io/instance": s.Name}
 }
 
-// ofPercona is a replica set that is no shard. Its members may be fewer than three, an even number
-// and without TLS, which the operator counts as unsafe; and on the same machine, although the
-// scheduler prefers others.
+// ofPercona returns a replica set without sharding. It may have fewer than three members, an even number of members,
+// and no TLS, which the operator regards as unsafe. Members may share a machine, but the scheduler avoids this.
 func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 	image := s.Image
 	if image == "" {
@@ -83,13 +82,13 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 	}})
 }
 
-// configuration is mongod's configuration file with settings whose names have dots. JSON is YAML.
+// configuration returns mongod's configuration file with settings whose names have dots. JSON is YAML.
 func configuration(settings [][2]string) string {
 	file := map[string]any{}
 	for _, one := range settings {
-		_ = unstructured.SetNestedField(file, scalar(one[1]), strings.Split(one[0], ".")...) // as check has seen
+		_ = unstructured.SetNestedField(file, scalar(one[1]), strings.Split(one[0], ".")...) // verified by check
 	}
-	text, _ := json.Marshal(file) // of texts, numbers and truths
+	text, _ := json.Marshal(file) // it contains only texts, numbers and booleans
 	return string(text)
 }
 
@@ -103,20 +102,20 @@ func check(s *kubernetes.Spec) error {
 			err = unstructured.SetNestedField(file, scalar(one[1]), path...)
 		}
 		if err != nil || there {
-			return &cluster.ParamError{Param: "set." + one[0], Reason: "it is a section of the configuration file, or in a setting that is given too: leave one of them out"}
+			return &cluster.ParamError{Param: "set." + one[0], Reason: "it conflicts with another setting: one is a section that contains the other; leave one of them out"}
 		}
 	}
 	return nil
 }
 
-// perconaMembers are the name of the replica set that the pods are of, and its members as they call
-// each other (pkg/psmdb/service.go, GetAddr), by node.
+// perconaMembers returns the name of the pods' replica set, and the members' names for each other by node
+// (pkg/psmdb/service.go, GetAddr).
 func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []string, err error) {
 	fail := func(what string) (string, []string, error) {
-		return "", nil, unusable(fmt.Sprintf("the PerconaServerMongoDB %s %s: give the database's address with --db", o.GetName(), what))
+		return "", nil, unusable(fmt.Sprintf("the PerconaServerMongoDB %s %s: use the database's address with --db", o.GetName(), what))
 	}
 	if sharded, _, _ := unstructured.NestedBool(o.Object, "spec", "sharding", "enabled"); sharded {
-		return fail("has shards, whose clients go to its mongos")
+		return fail("is sharded, and its clients need mongos")
 	}
 	if mode, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSMode"); mode != "" && mode != "Internal" {
 		return fail("has members with names of the mode " + mode)
@@ -130,10 +129,10 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 	}
 	suffix, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSSuffix")
 	for _, pod := range pods {
-		service := pod[:max(0, strings.LastIndex(pod, "-"))] // of the StatefulSet, as is the pod
+		service := pod[:max(0, strings.LastIndex(pod, "-"))] // name of the StatefulSet and of its service
 		name, is := strings.CutPrefix(service, o.GetName()+"-")
 		if !is || set != "" && set != name {
-			return fail(fmt.Sprintf("has the pod %s, which is none of the same replica set", pod))
+			return fail(fmt.Sprintf("has the pod %s, which is not in the same replica set", pod))
 		}
 		set = name
 		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), cmp.Or(suffix, defaultSuffix), port))
@@ -141,16 +140,16 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 	return set, hosts, nil
 }
 
-// perconaStatus is the operator's own word (AppStateReady).
+// perconaStatus returns an error unless the operator reports AppStateReady.
 func perconaStatus(o *kubernetes.Object) error {
 	if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state != "ready" {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
-		return fmt.Errorf("its operator says %q %s", state, said)
+		return fmt.Errorf("its operator reports %q %s", state, said)
 	}
 	return nil
 }
 
-// perconaTLS says whether the servers of a resource refuse clients without TLS.
+// perconaTLS reports whether the servers of a resource refuse clients without TLS.
 func perconaTLS(o *kubernetes.Object) bool {
 	mode, _, _ := unstructured.NestedString(o.Object, "spec", "tls", "mode")
 	return mode == "requireTLS"

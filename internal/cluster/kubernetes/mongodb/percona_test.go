@@ -19,9 +19,8 @@ import (
 
 var perconaSets = schema.GroupVersionResource{Group: percona.Group, Version: percona.Version, Resource: "perconaservermongodbs"}
 
-// leave makes a secret of the first resource in a namespace, with the operator's labels and without an
-// owner, and makes it again when the resource has gone: as the operator does, whose stand-in it is.
-// What it returns gives the error of each.
+// leave makes a secret of the first resource in a namespace, with the operator's labels and without an owner. It
+// makes the secret again when the resource is gone, as the operator does. The channel receives the error of each.
 func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) <-chan error {
 	resources, made := c.Client.Resource(perconaSets).Namespace(namespace), c.Client.Resource(secrets).Namespace(namespace)
 	ctx, said := t.Context(), make(chan error, 2)
@@ -50,7 +49,7 @@ func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) <-chan erro
 	return said
 }
 
-// testPercona holds what is made by Percona's operator, and how it is used.
+// testPercona checks the resources for Percona's operator and their use.
 func testPercona(t *testing.T, c *kubetest.ControlPlane) {
 	c.Define(t, kubetest.Percona)
 	for name, test := range map[string]func(*testing.T, *kubetest.ControlPlane){"made": isMade, "strict": isKnown, "connect": connects} {
@@ -58,8 +57,8 @@ func testPercona(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// isMade holds that the schema takes the resource, and that it goes again, with what the operator
-// leaves of it.
+// isMade checks that the schema accepts the resource, and that the resource is removed with all that the operator
+// leaves.
 func isMade(t *testing.T, c *kubetest.ControlPlane) {
 	namespace := c.Namespace(t)
 	left := leave(t, c, namespace)
@@ -68,7 +67,7 @@ func isMade(t *testing.T, c *kubetest.ControlPlane) {
 		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"8s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
 		"set.storage.wiredTiger.engineConfig.cacheSizeGB": {"2"}, "set.net.compression.compressors": {"zstd"},
 	}}, "v1")
-	if err == nil || !strings.Contains(err.Error(), "-rs0-0 is not there") {
+	if err == nil || !strings.Contains(err.Error(), "-rs0-0 does not exist") {
 		t.Errorf("an operator that makes no pods: %v", err)
 	}
 	select {
@@ -103,8 +102,7 @@ func isMade(t *testing.T, c *kubetest.ControlPlane) {
 	c.Left(t, namespace, perconaSets, secrets)
 }
 
-// isKnown holds that the schema knows each field that is rendered: what it
-// does not know would be dropped in silence.
+// isKnown checks that the schema knows each rendered field, because unknown fields would be dropped silently.
 func isKnown(t *testing.T, c *kubetest.ControlPlane) {
 	namespace := c.Namespace(t)
 	s := &kubernetes.Spec{Name: "bank", Nodes: 3, Disk: "1Gi", StorageClass: "fast", CPU: "1", Memory: "1Gi", Version: "7.0.18-11", Pull: "Never",
@@ -123,8 +121,8 @@ func isKnown(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// connects holds what clients are given of a replica set that the operator has made, or
-// that was there before. The operator is a stand-in: the test writes the status that it writes.
+// connects checks the connection to a replica set that the operator has made, or that existed before. The test writes
+// the operator's status.
 func connects(t *testing.T, c *kubetest.ControlPlane) {
 	namespace, ctx := c.Namespace(t), t.Context()
 	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
@@ -209,7 +207,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	change("ServiceMesh", "spec", "clusterServiceDNSMode")
 	refused("names of the mode ServiceMesh")
 	change(true, "spec", "sharding", "enabled")
-	refused("has shards")
+	refused("is sharded")
 	change([]any{map[string]any{"name": user, "db": "bank", "passwordSecretRef": map[string]any{"name": secretName(s)}, "roles": []any{}}}, "spec", "users")
 	refused("one of the database bank")
 	change([]any{map[string]any{"name": user, "db": "bank", "roles": []any{}}}, "spec", "users")
@@ -223,7 +221,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// TestPerconaNames holds what is read of names and settings.
+// TestPerconaNames checks the parsing of names and settings.
 func TestPerconaNames(t *testing.T) {
 	for text, want := range map[string]any{"2": int64(2), "0.25": 0.25, "8.0": "8.0", "true": true, "t": "t", "NaN": "NaN", "+Inf": "+Inf", "1e3": "1e3", "zstd": "zstd"} {
 		if got := scalar(text); got != want {

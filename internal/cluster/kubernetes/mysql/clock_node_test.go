@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// putClocks holds that Chaos Mesh puts the clock of a server in a pod forward and back, as the
-// server itself says, and that it is right again afterwards.
+// putClocks checks that Chaos Mesh moves the clock of a server in a pod forward and back, by the server's own answer.
+// The clock must be right afterwards.
 func putClocks(ctx context.Context, t *testing.T, node cluster.Node) {
 	clock := node.(nemesis.Clock)
 	if err := clock.Steered(); err != nil {

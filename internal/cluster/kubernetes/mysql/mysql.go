@@ -1,6 +1,5 @@
-// Package mysql is the kind k8s/mysql: MariaDB with Galera, all of whose servers take writes, by
-// the operator mariadb-operator. Its own program was run by hand (docs/kubernetes.md); in tests a
-// stand-in makes of a resource what it makes.
+// Package mysql is the kind k8s/mysql: MariaDB with Galera, all of whose servers accept writes, by mariadb-operator.
+// The operator itself was tested by hand (docs/kubernetes.md); in tests a stand-in makes its objects.
 package mysql
 
 import (
@@ -27,22 +26,22 @@ import (
 
 const (
 	port = 3306
-	// user is the superuser: the operator's own initial user may have 20 connections at most
+	// user is the superuser. The operator's initial user may have at most 20 connections
 	// (internal/controller/mariadb_controller.go).
 	user     = "root"
 	name     = "stroppy"  // of the database in the server
 	password = "password" // key in the secret
-	// transport takes TLS where the server has it, with a certificate that is of its operator's.
+	// transport uses TLS if the server has it, with a certificate of its operator.
 	transport  = "tls=preferred"
-	askTimeout = 2 * time.Second // of a question to one server, which may hang
-	// startWithin is how long a server may replay its log, or copy the data of another one, until
-	// kubelet starts it anew. By default the operator gives it 40 seconds.
+	askTimeout = 2 * time.Second // of a query to one server, which may hang
+	// startWithin is how long a server may replay its log, or copy the data of another server, until kubelet restarts
+	// it. The operator's default is 40 seconds.
 	startWithin = 5 * time.Minute
 )
 
 var mariaDB = schema.GroupVersionKind{Group: "k8s.mariadb.com", Version: "v1alpha1", Kind: "MariaDB"}
 
-// Kind is the kind as package kubernetes knows it.
+// Kind returns the kind for package kubernetes.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "mysql", Port: port, Disk: "10Gi",
@@ -62,7 +61,7 @@ func Kind() *kubernetes.Kind {
 
 func checkSetting(name, value string) error {
 	if strings.ContainsFunc(value, unicode.IsControl) {
-		return errors.New("a setting's value is one line")
+		return errors.New("the value of a setting must be one line")
 	}
 	return mariadb.CheckSetting(name, value)
 }
@@ -76,7 +75,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	spec := map[string]any{
 		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "storage": storage, "database": name,
 		"rootPasswordSecretKeyRef": map[string]any{"name": secretName(s), "key": password},
-		// By which the Secret with the agents' password goes, which the operator gives no owner.
+		// The label removes the Secret with the agents' password, to which the operator gives no owner.
 		"inheritMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
 		"startupProbe":    map[string]any{"periodSeconds": int64(10), "failureThreshold": int64(startWithin / (10 * time.Second))},
 	}
@@ -91,8 +90,8 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 			"enabled": true,
 			// Galera's own settings lie beside the data, so that each server has one volume.
 			"config": map[string]any{"reuseStorageVolume": true},
-			// By a password in a Secret. By default the operator makes a ClusterRoleBinding, which
-			// nothing removes: it belongs to no namespace, and its owner to one.
+			// The agents use a password in a Secret. By default the operator makes a ClusterRoleBinding, which
+			// nothing removes, because it has no namespace and its owner has one.
 			"agent": map[string]any{"basicAuth": map[string]any{"enabled": true}},
 		}
 		spec["replicasAllowEvenNumber"] = s.Nodes%2 == 0
@@ -115,19 +114,19 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 
 func secretName(s *kubernetes.Spec) string { return s.Name + "-superuser" }
 
-// status is the operator's own word: its condition Ready (pkg/condition/ready.go).
+// status returns an error unless the operator reports its condition Ready (pkg/condition/ready.go).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	o, err := a.Get(ctx, mariaDB, s.Name)
 	if err != nil {
 		return err
 	}
 	if ready, said := kubernetes.Condition(o, "Ready"); !ready {
-		return fmt.Errorf("its operator says that it is not ready: %q", said)
+		return fmt.Errorf("its operator reports that it is not ready: %q", said)
 	}
 	return nil
 }
 
-// database is MariaDB as its superuser knows it.
+// database is a connected MariaDB.
 type database struct {
 	resource string // the MariaDB's name
 	name     string // of the database in the server
@@ -148,9 +147,9 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	galera, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "enabled")
 	switch {
 	case d.name == "":
-		return nil, fmt.Errorf("the MariaDB %s names no database for tables: set its spec.database", s.Name)
+		return nil, fmt.Errorf("the MariaDB %s has no database for tables: set its spec.database", s.Name)
 	case len(addresses) > 1 && !galera:
-		return nil, fmt.Errorf("the MariaDB %s replicates without Galera: which of its servers have all that was committed cannot be verified here: take one with Galera", s.Name)
+		return nil, fmt.Errorf("the MariaDB %s replicates without Galera, so it cannot be verified which servers have all commits: use one with Galera", s.Name)
 	}
 	secret, err := a.Secret(ctx, text("rootPasswordSecretKeyRef", "name"))
 	if err != nil {
@@ -165,12 +164,11 @@ func (d *database) address(hosts []string, query string) string {
 	return u.String()
 }
 
-// URL implements kubernetes.Database, as the methods below do.
 func (d *database) URL() string { return d.address(d.servers, transport+spread(d.servers)) }
 
 func (d *database) NodeURL(i int) string { return d.address(d.servers[i:i+1], transport) }
 
-// spread lets sessions begin with different servers where there are several.
+// spread makes sessions start with different servers, if there are several.
 func spread(servers []string) string {
 	if len(servers) > 1 {
 		return "&spread=true"
@@ -178,8 +176,8 @@ func spread(servers []string) string {
 	return ""
 }
 
-// InsideURL implements kubernetes.Inside: pods of the namespace find servers by their names in
-// the operator's internal service (api/v1alpha1/mariadb_keys.go).
+// InsideURL implements kubernetes.Inside: pods of the namespace find servers by name in the operator's internal
+// service (api/v1alpha1/mariadb_keys.go).
 func (d *database) InsideURL() string {
 	hosts := make([]string, len(d.servers))
 	for i := range hosts {
@@ -190,10 +188,10 @@ func (d *database) InsideURL() string {
 
 func (d *database) Close() error { return nil }
 
-// Leader is always cluster.ErrNoLeader: all servers take writes.
+// Leader always returns cluster.ErrNoLeader, because all servers accept writes.
 func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
-// Whole asks each server whether it takes writes in a group of all of them.
+// Whole asks each server whether it accepts writes in a group of all servers.
 func (d *database) Whole(ctx context.Context) error {
 	failed := make([]error, len(d.servers))
 	var group sync.WaitGroup
@@ -204,7 +202,7 @@ func (d *database) Whole(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// member says why a server does not take writes
+// member returns why a server does not accept writes, or nil
 // (https://galeracluster.com/library/documentation/galera-status-variables.html).
 func (d *database) member(ctx context.Context, i int) error {
 	values, err := d.ask(ctx, i)
@@ -216,12 +214,12 @@ func (d *database) member(ctx context.Context, i int) error {
 	case values["wsrep_ready"] != "ON" || values["wsrep_cluster_status"] != "Primary" || values["wsrep_local_state_comment"] != "Synced":
 		return fmt.Errorf("n%d is %s in a component that is %s, ready: %s", i, values["wsrep_local_state_comment"], values["wsrep_cluster_status"], values["wsrep_ready"])
 	case values["wsrep_cluster_size"] != strconv.Itoa(len(d.servers)):
-		return fmt.Errorf("n%d knows %s members, and there are to be %d", i, values["wsrep_cluster_size"], len(d.servers))
+		return fmt.Errorf("n%d knows %s members instead of %d", i, values["wsrep_cluster_size"], len(d.servers))
 	}
 	return nil
 }
 
-// ask reads what a server says of Galera.
+// ask reads a server's status of Galera.
 func (d *database) ask(ctx context.Context, i int) (values map[string]string, err error) {
 	err = d.to(ctx, i, func(ctx context.Context, db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')")
@@ -251,8 +249,7 @@ func (d *database) Now(ctx context.Context, node int) (now time.Time, err error)
 	return now, err
 }
 
-// to connects to a server for one question: a connection that is kept may have been broken by a
-// fault.
+// to connects to a server for one query, because a fault may have broken a kept connection.
 func (d *database) to(ctx context.Context, i int, question func(context.Context, *sql.DB) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -260,7 +257,7 @@ func (d *database) to(ctx context.Context, i int, question func(context.Context,
 	config.User, config.Passwd, config.DBName = user, d.password, d.name
 	config.Net, config.Addr, config.TLSConfig = "tcp", d.servers[i], "preferred"
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = askTimeout, askTimeout, askTimeout
-	config.Logger = &client.NopLogger{} // what it would log is in the errors
+	config.Logger = &client.NopLogger{} // its messages are in the errors
 	connector, err := client.NewConnector(config)
 	if err != nil {
 		return err

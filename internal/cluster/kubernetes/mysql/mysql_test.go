@@ -21,9 +21,9 @@ var (
 	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperator holds that the operator's resource is applied with a password, and goes again.
-// There is no operator: its definition is the least of one (testdata), so that this does not show
-// that the operator's own schema takes it.
+// TestOperator checks that the operator's resource is applied with a password, and is removed. There is no operator,
+// and its definition is minimal (testdata). So the test does not show that the operator's own schema accepts the
+// resource.
 func TestOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -45,7 +45,7 @@ func TestOperator(t *testing.T) {
 			t.Parallel()
 			namespace := c.Namespace(t)
 			made, secret := c.First(t, namespace, mariadbs), c.First(t, namespace, secrets)
-			if err := start(namespace, nodes); err == nil || !strings.Contains(err.Error(), "-0 is not there") {
+			if err := start(namespace, nodes); err == nil || !strings.Contains(err.Error(), "-0 does not exist") {
 				t.Errorf("an operator that makes no pods: %v", err)
 			}
 			select {
@@ -88,7 +88,7 @@ func definitionsPath(t *testing.T) string {
 	return path
 }
 
-// TestSettings holds that what the servers find each other by is not given, nor more than one line.
+// TestSettings checks that settings which connect the servers are refused, and values of several lines too.
 func TestSettings(t *testing.T) {
 	for setting, refused := range map[[2]string]bool{
 		{"sync-binlog", "1"}: false, {"innodb_flush_log_at_trx_commit", "2"}: false,
@@ -100,7 +100,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAddresses holds where clients, those in pods among them, find the servers.
+// TestAddresses checks the servers' addresses for clients outside and inside pods.
 func TestAddresses(t *testing.T) {
 	d := &database{resource: "bank", name: "ledger", password: "p@ss", servers: []string{"127.0.0.1:1", "127.0.0.1:2"}}
 	for got, want := range map[string]string{

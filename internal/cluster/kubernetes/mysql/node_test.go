@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestOnNode holds on real servers in pods that they are reached, seen to be well, ended, and
-// waited for until they are well again, and that all of it goes. Their operator is a stand-in.
+// TestOnNode uses real servers in pods, with a stand-in for their operator. The servers are reached and seen to be
+// healthy. They are ended, and waited for until they are healthy again. In the end nothing is left.
 func TestOnNode(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		n.Define(t, definitionsPath(t))

@@ -1,7 +1,6 @@
-// Package postgres is the kind k8s/postgres: PostgreSQL with synchronous standbys, by the
-// operator CloudNativePG or Zalando's, whichever Kubernetes has. CloudNativePG's program was seen to
-// make, move and repair what is applied. Zalando's could not be run where this was written: its
-// schema accepted it, and no more is known.
+// Package postgres is the kind k8s/postgres: PostgreSQL with synchronous standbys. It uses the installed operator:
+// CloudNativePG or Zalando's. CloudNativePG was tested to make, move and repair the objects. Zalando's operator was
+// not tested, but its schema accepts the resource.
 package postgres
 
 import (
@@ -25,9 +24,9 @@ import (
 
 const (
 	port = 5432
-	// user owns the database of the same name.
+	// user owns the database with the same name.
 	user       = "stroppy"
-	askTimeout = 2 * time.Second // of a question to one server, which may hang
+	askTimeout = 2 * time.Second // of a query to one server, which may hang
 )
 
 var (
@@ -35,7 +34,7 @@ var (
 	zalandoKind = schema.GroupVersionKind{Group: "acid.zalan.do", Version: "v1", Kind: "postgresql"}
 )
 
-// Kind is the kind as package kubernetes knows it.
+// Kind returns the kind for package kubernetes.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "postgres", Port: port, Version: "17", Disk: "10Gi",
@@ -61,7 +60,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	return []*kubernetes.Object{cloudNativePG(s)}
 }
 
-// settings are those of the server that are asked for.
+// settings returns the requested settings of the server.
 func settings(s *kubernetes.Spec) map[string]any {
 	all := map[string]any{}
 	for _, one := range s.Settings {
@@ -70,8 +69,8 @@ func settings(s *kubernetes.Spec) map[string]any {
 	return all
 }
 
-// cloudNativePG is a Cluster, a majority of whose servers acknowledges each commit
-// (cloudnative-pg.io, "Replication").
+// cloudNativePG returns a Cluster in which a majority of the servers acknowledges each commit (cloudnative-pg.io,
+// "Replication").
 func cloudNativePG(s *kubernetes.Spec) *kubernetes.Object {
 	storage := map[string]any{"size": s.Disk}
 	if s.StorageClass != "" {
@@ -89,14 +88,14 @@ func cloudNativePG(s *kubernetes.Spec) *kubernetes.Object {
 		"instances": int64(s.Nodes), "imageName": image, "imagePullPolicy": s.Pull, "storage": storage, "resources": s.Resources(),
 		"postgresql": server, "bootstrap": map[string]any{"initdb": map[string]any{
 			"database": user, "owner": user,
-			"postInitSQL": []any{"GRANT pg_monitor TO " + user}, // for the servers' side of the report
+			"postInitSQL": []any{"GRANT pg_monitor TO " + user}, // for server metrics in the report
 		}},
 		"inheritedMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
 	}})
 }
 
-// zalando is a postgresql, whose Patroni runs in strict synchronous mode
-// (postgres-operator.readthedocs.io, "Cluster manifest reference").
+// zalando returns a postgresql whose Patroni runs in strict synchronous mode (postgres-operator.readthedocs.io,
+// "Cluster manifest reference").
 func zalando(s *kubernetes.Spec) *kubernetes.Object {
 	volume := map[string]any{"size": s.Disk}
 	if s.StorageClass != "" {
@@ -119,7 +118,7 @@ func zalando(s *kubernetes.Spec) *kubernetes.Object {
 	return kubernetes.NewObject("acid.zalan.do/v1", "postgresql", s.Name, map[string]any{"spec": spec})
 }
 
-// pods are the labels that each operator gives its pods and volume claims.
+// pods returns the labels that each operator gives its pods and volume claims.
 func pods(s *kubernetes.Spec) labels.Set {
 	if isZalando(s) {
 		return labels.Set{"cluster-name": s.Name}
@@ -127,7 +126,7 @@ func pods(s *kubernetes.Spec) labels.Set {
 	return labels.Set{"cnpg.io/cluster": s.Name}
 }
 
-// pod counts from 0 with Zalando's operator, and from 1 with CloudNativePG.
+// pod returns the name of a pod. Zalando's operator counts from 0, and CloudNativePG from 1.
 func pod(s *kubernetes.Spec, node int) string {
 	if isZalando(s) {
 		return fmt.Sprintf("%s-%d", s.Name, node)
@@ -135,8 +134,8 @@ func pod(s *kubernetes.Spec, node int) string {
 	return fmt.Sprintf("%s-%d", s.Name, node+1)
 }
 
-// status is the operator's own word: PhaseHealthy of CloudNativePG (api/v1/cluster_types.go),
-// ClusterStatusRunning of Zalando's (pkg/apis/acid.zalan.do/v1/const.go).
+// status returns an error unless the operator reports the database as healthy: PhaseHealthy of CloudNativePG
+// (api/v1/cluster_types.go), ClusterStatusRunning of Zalando's (pkg/apis/acid.zalan.do/v1/const.go).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	path, well, kind := []string{"status", "phase"}, "Cluster in healthy state", cnpgKind
 	if isZalando(s) {
@@ -148,12 +147,12 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 	}
 	if said, _, _ := unstructured.NestedString(o.Object, path...); said != well {
 		reason, _, _ := unstructured.NestedString(o.Object, "status", "phaseReason")
-		return fmt.Errorf("its operator says %q %s", said, reason)
+		return fmt.Errorf("its operator reports %q %s", said, reason)
 	}
 	return nil
 }
 
-// secretName is that of the owner's name and password.
+// secretName returns the name of the secret with the owner's name and password.
 func secretName(s *kubernetes.Spec) string {
 	if isZalando(s) {
 		return fmt.Sprintf("%s.%s.credentials.postgresql.acid.zalan.do", user, s.Name)
@@ -161,14 +160,14 @@ func secretName(s *kubernetes.Spec) string {
 	return s.Name + "-app"
 }
 
-// database is PostgreSQL as its owner knows it.
+// database is a connected PostgreSQL.
 type database struct {
 	api      *kubernetes.API
 	spec     *kubernetes.Spec
 	user     string
 	password string
 	name     string // of the database
-	secure   string // whether connections take TLS, as a parameter of a URL
+	secure   string // TLS of connections, as a parameter of a URL
 	servers  []string
 }
 
@@ -191,8 +190,8 @@ func (d *database) address(hosts, query string) string {
 	return u.String()
 }
 
-// URL implements kubernetes.Database, as the methods below do. Both operators' servers take
-// TLS connections with certificates of their own.
+// URL returns the address of all servers. The servers of both operators accept TLS connections with self-signed
+// certificates.
 func (d *database) URL() string {
 	return d.address(strings.Join(d.servers, ","), d.secure+"&target_session_attrs=read-write")
 }
@@ -203,14 +202,13 @@ func (d *database) NodeURL(i int) string {
 
 func (d *database) Close() error { return nil }
 
-// server is what a server says of itself.
+// server is a server's own state.
 type server struct {
 	standby  bool
-	replayed int64 // how far a standby has replayed the log, in bytes
+	replayed int64 // position in the log up to which a standby has replayed, in bytes
 }
 
-// to connects to a server for one question, so that no connection outlives the process at its
-// other end.
+// to connects to a server for one query, so that no connection outlives the server process.
 func (d *database) to(ctx context.Context, i int, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -237,11 +235,11 @@ func (d *database) Now(ctx context.Context, node int) (now time.Time, err error)
 	return now, err
 }
 
-// write commits on a server what nobody reads, and returns the end of its log.
+// write commits a message that nobody reads, and returns the end of the server's log.
 func (d *database) write(ctx context.Context, i int) (end int64, err error) {
 	err = d.to(ctx, i, func(ctx context.Context, c *pgx.Conn) error {
 		if _, err := c.Exec(ctx, "SELECT pg_logical_emit_message(true, 'stroppy', '')"); err != nil {
-			return fmt.Errorf("n%d takes no writes: %w", i, err)
+			return fmt.Errorf("n%d does not accept writes: %w", i, err)
 		}
 		return c.QueryRow(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").Scan(&end)
 	})
@@ -259,9 +257,8 @@ func (d *database) askAll(ctx context.Context) ([]server, []error) {
 	return list, failed
 }
 
-// Whole is nil when one server takes writes, and each other one replays what is written now. What
-// the one knows of those that follow it is shown to who may read all statistics, which the owner
-// of a database may not.
+// Whole returns nil if one server accepts writes, and each other one replays what is written now. The primary's view
+// of its standbys is not used, because the owner of a database may not read all statistics.
 func (d *database) Whole(ctx context.Context) error {
 	list, failed := d.askAll(ctx)
 	if err := errors.Join(failed...); err != nil {
@@ -275,7 +272,7 @@ func (d *database) Whole(ctx context.Context) error {
 		}
 	}
 	if primaries != 1 {
-		return fmt.Errorf("%d servers take writes", primaries)
+		return fmt.Errorf("%d servers accept writes", primaries)
 	}
 	end, err := d.write(ctx, primary)
 	if err != nil {
@@ -291,7 +288,7 @@ func (d *database) Whole(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// follows waits until a standby has replayed the log up to an end.
+// follows waits until a standby has replayed the log up to a position.
 func (d *database) follows(ctx context.Context, i int, end int64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -301,7 +298,7 @@ func (d *database) follows(ctx context.Context, i int, end int64) error {
 		case err != nil:
 			return err
 		case !s.standby:
-			return fmt.Errorf("n%d takes writes too", i)
+			return fmt.Errorf("n%d also accepts writes", i)
 		case s.replayed < end:
 			return fmt.Errorf("n%d has %d bytes of the log to replay", i, end-s.replayed)
 		}
@@ -318,23 +315,23 @@ func (d *database) Leader(ctx context.Context) (leader int, err error) {
 				continue
 			}
 			if leader >= 0 {
-				return fmt.Errorf("n%d and n%d both take writes", leader, i)
+				return fmt.Errorf("n%d and n%d both accept writes", leader, i)
 			}
 			leader = i
 		}
 		if leader < 0 {
-			return errors.Join(append(failed, errors.New("no server takes writes"))...)
+			return errors.Join(append(failed, errors.New("no server accepts writes"))...)
 		}
 		return nil
 	})
 	return leader, err
 }
 
-// MoveLeader implements kubernetes.Mover, for CloudNativePG as its own `kubectl cnpg promote`
-// does it (internal/cmd/plugin/promote). Zalando's operator has no such way.
+// MoveLeader implements kubernetes.Mover. With CloudNativePG it does the same as `kubectl cnpg promote`
+// (internal/cmd/plugin/promote). Zalando's operator has no such command.
 func (d *database) MoveLeader(ctx context.Context, to int) error {
 	if isZalando(d.spec) {
-		return errors.New("there is no way to hand the lead over with Zalando's operator: take kill leader")
+		return errors.New("leadership cannot be moved with Zalando's operator: use kill leader")
 	}
 	target := d.spec.Pods[to]
 	err := d.api.Patch(ctx, cnpgKind, d.spec.Name, map[string]any{"status": map[string]any{
@@ -347,7 +344,7 @@ func (d *database) MoveLeader(ctx context.Context, to int) error {
 	return cluster.RetryEvery(ctx, askTimeout/4, func() error {
 		leader, err := d.Leader(ctx)
 		if err == nil && leader != to {
-			err = fmt.Errorf("n%d leads yet", leader)
+			err = fmt.Errorf("n%d is still the leader", leader)
 		}
 		return err
 	})

@@ -14,9 +14,9 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestOperators holds that the resource of the operator that is there is applied, and goes
-// again. There is no operator: its definitions are the least of them (testdata), so that this
-// does not show that the operators' own schemas take it.
+// TestOperators checks that the resource of the installed operator is applied and removed. There are no operators,
+// and their definitions are minimal (testdata). So the test does not show that the operators' own schemas accept the
+// resources.
 func TestOperators(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -40,7 +40,7 @@ func TestOperators(t *testing.T) {
 	namespace := c.Namespace(t)
 	clusters := schema.GroupVersionResource{Group: cnpgKind.Group, Version: "v1", Resource: "clusters"}
 	seen := c.First(t, namespace, clusters)
-	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-1 is not there") {
+	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-1 does not exist") {
 		t.Errorf("an operator that makes no pods: %v", err)
 	}
 	select {
@@ -57,7 +57,7 @@ func TestOperators(t *testing.T) {
 	c.Left(t, namespace, clusters)
 }
 
-// TestRender holds what differs between the operators.
+// TestRender checks the differences between the operators.
 func TestRender(t *testing.T) {
 	k := Kind()
 	for i, want := range []struct{ pod, secret, labels, path string }{
@@ -78,7 +78,7 @@ func TestRender(t *testing.T) {
 		if n, _, _ := unstructured.NestedInt64(objects[0].Object, "spec", want.path); len(objects) != 1 || n != 3 {
 			t.Errorf("it renders %v", objects)
 		}
-		for j := range k.Operators { // which may both be there
+		for j := range k.Operators { // both may be installed
 			if got := k.Operators[j].NameOf(k.Pods(s)); (got == "stroppy-1") != (s.Operator == &k.Operators[j]) {
 				t.Errorf("by its pods it is called %q by %s", got, k.Operators[j].Name)
 			}

@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/cluster/postgres/patroni"
 )
 
-// TestWhole holds on real servers, of this machine, that one who owns a database and may do
-// nothing else sees whether all follow, who leads, and what is wrong.
+// TestWhole uses real servers on this machine. A user who only owns a database must see whether all servers follow,
+// which one leads, and what is wrong.
 func TestWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
@@ -53,7 +53,7 @@ func TestWhole(t *testing.T) {
 	clustertest.Must(t, other.Resume(ctx))
 	clustertest.Must(t, cluster.Retry(ctx, func() error { return d.Whole(ctx) }))
 
-	// A standby that answers and has not replayed the log up to an end: no log is that long.
+	// A standby that answers but has not replayed the log up to a position. No log is that long.
 	if err := d.follows(ctx, 1-leader, 1<<60); err == nil || !strings.Contains(err.Error(), "bytes of the log to replay") {
 		t.Errorf("a standby that does not follow: %v", err)
 	}

@@ -45,7 +45,7 @@ func TestParams(t *testing.T) {
 		"fsync=off":                                      "",
 		"pooler=statement":                               "one of session, transaction",
 		"pooler.default_pool_size=50":                    "add pooler=transaction",
-		"pooler=session&pooler.listen_port=1":            "not for you to set",
+		"pooler=session&pooler.listen_port=1":            "cannot be changed",
 		"pooler=session&pooler.default_pool_size=no":     "a number of connections",
 	})
 	p, o, err := Parse(cluster.Options{Nodes: 1, Connections: 10_000, Params: url.Values{"pooler": {transaction}, "pooler.default_pool_size": {"50"}}})

@@ -32,11 +32,11 @@ func TestParams(t *testing.T) {
 		"fsync=off&set.work_mem=8MB":           "",
 		"fsink=off":                            "the nearest is fsync",
 		"fsync=no":                             `"no" is neither on nor off`,
-		"set.Port=1":                           "not for you to set",
-		"set.dynamic_shared_memory_type=posix": "not for you to set",
-		"set.synchronous_standby_names=x":      "not for you to set",
-		"set.=1":                               "no name of a setting",
-		"set.a'b=1":                            "no name of a setting",
+		"set.Port=1":                           "cannot be changed",
+		"set.dynamic_shared_memory_type=posix": "cannot be changed",
+		"set.synchronous_standby_names=x":      "cannot be changed",
+		"set.=1":                               "not the name of a setting",
+		"set.a'b=1":                            "not the name of a setting",
 		"set.work_mem=8MB%0Aport=1":            "one line",
 	})
 	p, err := parseParams(url.Values{"set.Work_Mem": {"8MB"}, "fsync": {"off"}})

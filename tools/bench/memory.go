@@ -23,8 +23,9 @@ func (s *suite) memoryOfChecks() error {
 		return err
 	}
 	hour := recording{clients: 8, count: s.transactions, pace: time.Hour / time.Duration(s.transactions)}
-	audited, torn, open := hour, hour, hour
+	audited, torn, open, lost, openLost := hour, hour, hour, hour, hour
 	audited.audits, torn.audits, torn.skews, open.audits, open.open = 3600, 3600, 60, 3600, true
+	lost.audits, lost.lost, openLost.audits, openLost.lost, openLost.open = 3600, 60, 3600, 60, true
 	for _, c := range []struct {
 		name string
 		recording
@@ -35,6 +36,8 @@ func (s *suite) memoryOfChecks() error {
 		{"with 3,600 whole audits", audited, "VALID", "≤ 500 MB", nil},
 		{"with 3,600 whole audits and 60 read skews", torn, "VALID", "≤ 1000 MB", []string{"--expect=read-committed"}},
 		{"with 3,600 whole audits, without the end state", open, "UNKNOWN", "≤ 500 MB", nil},
+		{"with 3,600 whole audits and 60 lost transfers", lost, "INVALID", "", nil},
+		{"with 3,600 whole audits and 60 lost transfers, without the end state", openLost, "UNKNOWN", "", nil},
 	} {
 		dir := filepath.Join(s.dir, "recorded")
 		err := c.record(sample, dir)

@@ -23,6 +23,7 @@ type recording struct {
 	pace           time.Duration // from one commit to the next, about; 0 is 10 µs
 	audits         int           // that read all accounts, one after so many transfers as another
 	skews          int           // inquiries that see a transfer in part, likewise
+	lost           int           // acknowledged transfers that had no effect, likewise
 	open           bool          // there is no end state
 }
 
@@ -119,13 +120,16 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 		if torn {
 			q.see(&accounts[from])
 		}
+		lost := r.lost > 0 && i%(r.count/r.lost) == r.count/r.lost/2
 		for i, n := range [2]uint64{from, to} {
 			a := &accounts[n]
 			op := history.Op{Object: n, Write: true, Observed: true, Amount: amount, Version: a.Version, Value: a.Value, Writer: a.Writer}
 			if i == 0 {
 				op.Amount = -amount
 			}
-			tx.Ops[i] = op
+			if tx.Ops[i] = op; lost {
+				continue
+			}
 			a.Value, a.Version, a.Writer = a.Value+op.Amount, a.Version+1, tx.ID
 			if err := end.Row(history.Row{Transaction: tx.ID, Number: uint32(i), Object: n, Amount: op.Amount, Version: a.Version}); err != nil {
 				return err

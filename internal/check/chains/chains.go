@@ -96,6 +96,10 @@ type Contradiction struct {
 	err    error
 }
 
+func contradiction(object uint64, format string, args ...any) error {
+	return &Contradiction{Object: object, err: unproved(format, args...)}
+}
+
 func (c *Contradiction) Error() string { return c.err.Error() }
 
 // Unwrap returns an error of which Open is true.

@@ -1,6 +1,7 @@
 package chains
 
 import (
+	"maps"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -90,8 +91,8 @@ func look(w *check.Watch, in Input) (*outlook, error) {
 			return nil, err
 		}
 	}
-	for n, o := range l.odd {
-		if err := l.resolve(n, o, in.Loose, displaced); err != nil {
+	for _, n := range slices.Sorted(maps.Keys(l.odd)) {
+		if err := l.resolve(n, l.odd[n], in.Loose, displaced); err != nil {
 			return nil, err
 		}
 	}
@@ -273,7 +274,7 @@ func (l *outlook) gather(w *check.Watch, in Input) error {
 // resolve finds the writers of the versions of an odd object.
 func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[history.ID]bool) error {
 	if o.torn {
-		return unproved("a version of object %d was read as two", n)
+		return contradiction(n, "a version of object %d was read as two", n)
 	}
 	seen := map[history.ID]uint32{} // the last version that was read as made by each transaction
 	for v, s := range o.seen {
@@ -281,7 +282,7 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 			continue
 		}
 		if seen[s.writer] != 0 {
-			return unproved("%v was seen as the maker of two versions of object %d", s.writer, n)
+			return contradiction(n, "%v was seen as the maker of two versions of object %d", s.writer, n)
 		}
 		seen[s.writer] = v
 	}
@@ -290,7 +291,7 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 		t := &o.wrote[i]
 		if v := seen[t.id]; v != 0 && v != t.version+1 {
 			if v <= t.version {
-				return unproved("%v made an earlier version of object %d than it read", t.id, n)
+				return contradiction(n, "%v made an earlier version of object %d than it read", t.id, n)
 			}
 			t.other = v
 		}
@@ -311,9 +312,9 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 		case makers[next] == 0 && (!known || read.writer == t.id):
 			makers[next] = i + 1
 		case !loose:
-			return unproved("two transactions made version %d of object %d", next, n)
+			return contradiction(n, "two transactions made version %d of object %d", next, n)
 		case known && read.writer == t.id:
-			return unproved("two transactions made version %d of object %d", next, n)
+			return contradiction(n, "two transactions made version %d of object %d", next, n)
 		default:
 			t.lost = true
 			displaced[t.id] = true
@@ -329,7 +330,7 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 			g.version = version{uint32(n), v}
 		}
 		if l.gaps = append(l.gaps, g); len(l.gaps) > mostGaps {
-			return unproved("too many versions have no maker that is known")
+			return contradiction(n, "too many versions have no maker that is known")
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (p *placement) fail(format string, args ...any) {
 // failAt is fail at an object.
 func (p *placement) failAt(n uint32, format string, args ...any) {
 	if p.err == nil {
-		p.err = &Contradiction{Object: uint64(n), err: unproved(format, args...)}
+		p.err = contradiction(uint64(n), format, args...)
 	}
 }
 

@@ -254,6 +254,9 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 
 func (b *balances) noteRows(rows []history.Row) {
 	for i := range rows {
+		if !b.focus.covers(rows[i].Object) {
+			continue
+		}
 		s, version := b.slots.touch(rows[i].Object), rows[i].Version
 		s.writes++
 		s.highest = max(s.highest, version)
@@ -266,7 +269,7 @@ func (b *balances) noteRows(rows []history.Row) {
 // noteLowest sets the start of the chains for a part of a history.
 func (b *balances) noteLowest(tx *history.Transaction) {
 	for i := range tx.Ops {
-		if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts && op.Version < math.MaxUint32 {
+		if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts && b.focus.covers(op.Object) && op.Version < math.MaxUint32 {
 			s := b.slots.touch(op.Object)
 			if s.lowest == 0 || op.Version+1 < s.lowest {
 				s.lowest = op.Version + 1

@@ -14,31 +14,39 @@ import (
 	"stroppy/internal/history"
 )
 
-// A look at everything takes about 270 bytes for each transaction. So a long history that has no
-// proof is looked at in part: at some accounts, and at every transaction that touches one of them.
-// A violation that these transactions show is one of the whole history. What they do not show is
-// unknown. The accounts are first those that something is wrong with:
+// The examination of everything takes about 270 bytes for each transaction, and 90 bytes for each account that
+// an audit read. So a long history without a proof is examined in parts. A part is some accounts, and every transaction that touches one of them. A violation
+// that these transactions show is a violation of the whole history. The parts are examined one after another
+// until one shows a violation that the claim forbids. The first part has the accounts with something wrong:
 //
-//   - the balance or version in the end is not what the ledger makes of it;
-//   - the legs in the ledger are not those that clients sent and saw committed;
-//   - no serial order goes on at the account (chains.Contradiction).
+//   - no serial order goes on at the account (chains.Contradiction);
+//   - the final balance or version does not follow from the ledger;
+//   - the legs in the ledger are not those that clients sent and saw committed.
 const (
-	mostExamined = 6 << 20 // transactions of a history that is examined whole
-	mostFocused  = 3 << 20 // transactions that are examined of a longer one
+	mostExamined = 6 << 20 // transactions of a history that is examined as a whole
+	mostFocused  = 3 << 20 // transactions of a part
+	mostParts    = 16
+
+	// auditReads is the number of reads of audits that take as much memory as a transaction.
+	auditReads = 3
 )
 
-// focus says which part of a history is examined.
+// focus is the part of a history that is examined.
 type focus struct {
 	accounts map[uint64]bool
 	also     map[history.ID]bool // transactions that others name as the makers of versions of the accounts
 	partial  bool                // something is wrong with further accounts
+	done     map[uint64]bool     // accounts of all parts until now
+	seen     int                 // transactions of all parts until now
 
+	legs map[history.ID][]history.Row // without an end state: as of balances.legs
 	books
 }
 
 // books are the sums of a pass over everything.
 type books struct {
 	transactions, committed, examined int
+	reads                             int // of audits
 	accounts                          []sums
 	inDoubt                           map[history.ID]bool // of unknown outcome; true: the ledger has it
 	clients                           map[history.ID]*sequence
@@ -57,9 +65,13 @@ type sums struct {
 	last       history.ID
 	version    uint64 // which last made, the highest in the ledger
 	legs       uint32
-	touched    uint32 // transactions but for audits
+	touched    uint32 // transactions, without audits
+	audits     uint32
 	wrong      bool
 }
+
+// cost returns how much memory the examination of an account takes, in transactions.
+func (a *sums) cost() int { return int(a.touched) + int(a.audits)/auditReads }
 
 // keeps reports whether a transaction is examined.
 func (f *focus) keeps(tx *history.Transaction) bool {
@@ -69,26 +81,51 @@ func (f *focus) keeps(tx *history.Transaction) bool {
 // covers reports whether the versions of an account are examined.
 func (f *focus) covers(account uint64) bool { return f == nil || f.accounts[account] }
 
-// examineLong examines a part of a long history. It returns nil if the history is short, or of a
-// kind of which no part can be examined alone.
-func examineLong(ctx context.Context, in AccountsInput, suspects []uint64) ([]check.Result, error) {
-	if in.Predicates != nil || in.Part || in.End == nil || len(in.Early) > 0 || check.CountTransactions(in.History) <= in.wholeUpTo() {
+// examineLong examines a long history in parts. It returns nil if the history is short, or of a kind that
+// cannot be examined in parts.
+func examineLong(ctx context.Context, in AccountsInput, suspects []uint64) (results []check.Result, err error) {
+	short := len(in.Audited) == 0 && check.CountTransactions(in.History) <= in.wholeUpTo()
+	if short || in.Predicates != nil || in.Part || len(in.Early) > 0 {
 		return nil, nil
 	}
 	w := check.Watch{Ctx: ctx}
-	f := new(focus)
-	err := f.books.read(&w, in)
-	if err == nil {
-		f.choose(suspects, in.focusOn())
-		err = f.addMakers(&w, in)
+	f := &focus{done: map[uint64]bool{}}
+	err = f.books.read(&w, in)
+	if err == nil && f.transactions+f.reads/auditReads <= in.wholeUpTo() {
+		return nil, w.Err
+	}
+	if err == nil && in.End == nil {
+		f.legs, err = displacedLegs(&w, in, !overwritesRead(in.Expect))
+	}
+	for part := 0; err == nil && w.Err == nil && part < mostParts && f.choose(suspects, in.focusOn()); part++ {
+		if err = f.addMakers(&w, in); err != nil || w.Err != nil {
+			break
+		}
+		one, err := f.examine(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if results == nil || violates(one) {
+			results = one
+		}
+		if violates(one) {
+			return results, nil
+		}
+		suspects = nil
 	}
 	switch {
 	case w.Err != nil:
 		return nil, w.Err
-	case err != nil: // what cannot be read makes the checks unknown, as it does of a short history
+	case err != nil: // what cannot be read makes the checks unknown, as in a short history
 		return examine(ctx, in)
 	}
-	return f.examine(ctx, in)
+	f.explain(results)
+	return results, nil
+}
+
+// violates reports whether a required check is invalid.
+func violates(results []check.Result) bool {
+	return slices.ContainsFunc(results, func(r check.Result) bool { return r.Required && r.Status == check.Invalid })
 }
 
 // wholeUpTo returns how many transactions are examined whole.
@@ -112,6 +149,9 @@ func (s *books) read(w *check.Watch, in AccountsInput) (problem error) {
 		if !q.gapless() {
 			return fmt.Errorf("client %d of run %d: a transaction is missing or recorded twice", id.Client(), id.Run())
 		}
+	}
+	if in.End == nil {
+		return nil
 	}
 	for leg := range check.Each(w, "the ledger", in.End.Rows(), &problem) {
 		s.addLeg(&leg)
@@ -146,7 +186,12 @@ func (s *books) addTransaction(tx *history.Transaction) {
 	legs := uint32(0)
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		if op.Object < uint64(len(s.accounts)) && !background {
+		switch {
+		case op.Object >= uint64(len(s.accounts)):
+		case background:
+			s.accounts[op.Object].audits++
+			s.reads++
+		default:
 			s.accounts[op.Object].touched++
 		}
 		if !op.Write {
@@ -193,20 +238,20 @@ func (s *books) resolved(by string) check.Resolved {
 	return r
 }
 
-// choose takes accounts until so many transactions touch them: the suspects, then those with wrong
-// books, then any.
-func (f *focus) choose(suspects []uint64, most int) {
-	f.accounts = map[uint64]bool{}
+// choose takes further accounts up to a cost: the suspects, then those with wrong books, then any. It reports
+// whether there was one.
+func (f *focus) choose(suspects []uint64, most int) bool {
+	f.accounts, f.partial, f.examined = map[uint64]bool{}, false, 0
 	take := func(n uint64) bool {
-		if n >= uint64(len(f.books.accounts)) || f.accounts[n] {
+		if n >= uint64(len(f.books.accounts)) || f.done[n] {
 			return true
 		}
-		touched := int(f.books.accounts[n].touched)
-		if len(f.accounts) > 0 && f.examined+touched > most {
+		cost := f.books.accounts[n].cost()
+		if len(f.accounts) > 0 && f.examined+cost > most {
 			return false
 		}
-		f.accounts[n] = true
-		f.examined += touched
+		f.accounts[n], f.done[n] = true, true
+		f.examined += cost
 		return true
 	}
 	for _, n := range suspects {
@@ -222,6 +267,7 @@ func (f *focus) choose(suspects []uint64, most int) {
 			break
 		}
 	}
+	return len(f.accounts) > 0
 }
 
 // addMakers adds the transactions that the ledger or a reader names as the maker of a version of one
@@ -244,9 +290,11 @@ func (f *focus) addMakers(w *check.Watch, in AccountsInput) (problem error) {
 			return problem
 		}
 	}
-	for leg := range check.Each(w, "the ledger", in.End.Rows(), &problem) {
-		if f.accounts[leg.Object] && !kept[leg.Transaction] {
-			makers[leg.Transaction] = true
+	if in.End != nil {
+		for leg := range check.Each(w, "the ledger", in.End.Rows(), &problem) {
+			if f.accounts[leg.Object] && !kept[leg.Transaction] {
+				makers[leg.Transaction] = true
+			}
 		}
 	}
 	for n := range f.accounts {
@@ -263,7 +311,7 @@ func (f *focus) addMakers(w *check.Watch, in AccountsInput) (problem error) {
 	return problem
 }
 
-// examine makes the checks from the part.
+// examine makes the checks from the part. None of them is valid, except total.
 func (f *focus) examine(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	sources := in.History
 	in.History = nil
@@ -277,22 +325,32 @@ func (f *focus) examine(ctx context.Context, in AccountsInput) ([]check.Result, 
 		return nil, b.Watch.Err
 	}
 	b.Input.SetCommitted(uint64(f.committed))
-	b.Input.SetResolved(f.resolved(b.Words.Book))
-	why := fact.Part{Accounts: len(f.accounts), Transactions: len(b.Txns.List), Of: f.transactions}
+	if in.End != nil {
+		b.Input.SetResolved(f.resolved(b.Words.Book))
+	}
+	f.seen += len(b.Txns.List)
+	for i := range results {
+		if r := &results[i]; r.Name != check.Total {
+			for k := range r.Findings {
+				r.Findings[k].AtLeast = true
+			}
+		}
+	}
+	f.explain(results)
+	b.Settle(results, nil)
+	return results, nil
+}
+
+// explain makes the valid results of a part unknown, with how much was examined until now.
+func (f *focus) explain(results []check.Result) {
+	why := fact.Part{Accounts: len(f.done), Transactions: min(f.seen, f.transactions), Of: f.transactions}
 	for i := range results {
 		r := &results[i]
-		if r.Name == check.Total {
-			continue
-		}
-		for k := range r.Findings {
-			r.Findings[k].AtLeast = true
-		}
-		if r.Status == check.Valid {
+		_, part := r.Why.(fact.Part)
+		if r.Name != check.Total && (r.Status == check.Valid || part) {
 			r.Status, r.Why = check.Unknown, why
 		}
 	}
-	b.Settle(results, nil)
-	return results, nil
 }
 
 // focused is a source of the transactions that are examined.

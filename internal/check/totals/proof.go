@@ -60,21 +60,30 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 }
 
 // displaced finds, without an end state, the transactions that overwrote a later version than they had read.
-func (b *balances) displaced() error {
-	if b.Input.End != nil || b.in.Part || b.trusted {
-		return nil
+func (b *balances) displaced() (err error) {
+	switch {
+	case b.Input.End != nil || b.in.Part || b.trusted:
+	case b.focus != nil:
+		b.legs = b.focus.legs
+	default:
+		in := b.in
+		in.Input = b.Input
+		b.legs, err = displacedLegs(&b.Watch, in, !b.overwroteRead())
 	}
-	in := chains.Input{Objects: b.in.Accounts, Loose: !b.overwroteRead()}
-	for _, source := range b.Input.History {
-		in.History = append(in.History, chains.Recording{Source: source})
+	return err
+}
+
+// displacedLegs returns the ledger rows of these transactions, or nil if reads do not show them.
+func displacedLegs(w *check.Watch, in AccountsInput, loose bool) (map[history.ID][]history.Row, error) {
+	all := chains.Input{Objects: in.Accounts, Loose: loose}
+	for _, source := range in.History {
+		all.History = append(all.History, chains.Recording{Source: source})
 	}
-	legs, err := chains.Displaced(&b.Watch, in)
-	if err == nil {
-		b.legs = legs
-	} else if !chains.Open(err) {
-		return err
+	legs, err := chains.Displaced(w, all)
+	if chains.Open(err) {
+		return nil, nil
 	}
-	return nil
+	return legs, err
 }
 
 // onOneClock returns the recordings with their beginnings on a common clock. It returns nil if there is no

@@ -200,7 +200,9 @@ func (b *balances) placeKnown() {
 		for i := range rows {
 			b.Txns.List[t].Seen++
 			b.Txns.List[t].Found += check.Hash(rows[i].Number, rows[i].Object, rows[i].Amount)
-			b.place(b.slots.touch(rows[i].Object), rows[i].Version, rows[i].Amount, t)
+			if b.focus.covers(rows[i].Object) {
+				b.place(b.slots.touch(rows[i].Object), rows[i].Version, rows[i].Amount, t)
+			}
 		}
 	}
 }
@@ -225,8 +227,12 @@ func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 // the actual version. Without a ledger, this holds from snapshot isolation on; a weaker level allows writes
 // in between.
 func (b *balances) overwroteRead() bool {
-	claim := b.Input.Expect
-	return b.Input.End != nil || b.byLedger() || claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
+	return b.Input.End != nil || b.byLedger() || overwritesRead(b.Input.Expect)
+}
+
+// overwritesRead reports whether a claim includes snapshot isolation. An unknown claim does.
+func overwritesRead(claim isolation.Level) bool {
+	return claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
 }
 
 // byLedger reports whether the ledger proved the versions.

@@ -315,7 +315,7 @@ func TestUpdateOfNoRowIsRejected(t *testing.T) {
 			t.Run(name+" append "+access, func(t *testing.T) {
 				d := open(t)
 				w, err := appends.New(d, appends.Config{
-					Clients: 1, Seed: 7, Length: 32, Operations: 4, Range: 1, Access: access, Mode: workload.Interactive,
+					Clients: 1, Seed: 7, Length: 32, Operations: 4, Range: 1, Access: access, Session: workload.Session{Mode: workload.Interactive},
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -32,7 +32,7 @@ func stores(t *testing.T) map[string]func() db.Database {
 // someKV is a configuration of kv in which clients often meet.
 func someKV(seed uint64, mode string) kv.Config {
 	c := kv.Config{
-		Records: 40, Seed: seed, KeySize: 32, ValueLow: 64, ValueHigh: 64, Connections: 6, Mode: mode, ScanLength: 20, ZipfExponent: 0.99,
+		Records: 40, Seed: seed, KeySize: 32, ValueLow: 64, ValueHigh: 64, Connections: 6, Session: workload.Session{Mode: mode}, ScanLength: 20, ZipfExponent: 0.99,
 		Mix: kv.Mix{Reads: 0.3, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.3, Distribution: kv.Zipfian},
 	}
 	switch seed % 3 {
@@ -47,7 +47,7 @@ func someKV(seed uint64, mode string) kv.Config {
 func someEvents(seed uint64, mode string) events.Config {
 	c := events.Config{
 		Clients: 6, Seed: seed, Streams: []uint64{6, 2, 19}[seed%3], Batch: 1 + int(seed%4),
-		Size: events.Size{Low: 40, High: 400}, Fragment: 150, Mode: mode,
+		Size: events.Size{Low: 40, High: 400}, Fragment: 150, Session: workload.Session{Mode: mode},
 	}
 	if seed%5 == 0 {
 		c.Size.High = c.Size.Low

@@ -263,11 +263,7 @@ func (c *conductor) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	claim, err := c.o.Database.Claim(c.o.Plan.Isolation)
-	if err != nil {
-		return err
-	}
-	r := c.result
+	claim, r := c.o.Workload.Claim(), c.result
 	r.Database, r.DatabaseVersion = info.Name, info.Version
 	for _, s := range info.Settings {
 		r.Settings = append(r.Settings, report.Setting(s))

@@ -194,7 +194,7 @@ func (c *Config) bind(database db.Database, loads bool) (workload.Workload, erro
 
 // Options returns the options that the configuration gives to its workload.
 func (c *Config) Options(loads bool) workload.Options {
-	o := workload.Options{Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode}
+	o := workload.Options{Session: workload.Session{Isolation: c.Isolation, Mode: c.Mode}, Clients: c.Clients}
 	o.Given = func(name string) bool { return loads || c.Named[name] }
 	if o.Given("seed") {
 		o.Seed = c.Seed

@@ -218,10 +218,11 @@ func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 		return claim, err
 	}
 	defer database.Close()
-	if _, err := c.bind(database, loads); err != nil {
+	w, err := c.bind(database, loads)
+	if err != nil {
 		return claim, exit.With(exit.Usage, err)
 	}
-	return database.Claim(c.Isolation)
+	return w.Claim(), nil
 }
 
 // Pace describes how the clients send.

@@ -129,10 +129,9 @@ func Clone(c Config) Config {
 
 // Options are what a run says to every workload.
 type Options struct {
-	Clients   int
-	Seed      uint64 // 0: that of what is loaded
-	Isolation string // as the database names it; empty is its own default
-	Mode      string // how statements travel; empty is the workload's own choice
+	Session
+	Clients int
+	Seed    uint64 // 0: that of what is loaded
 
 	// Given says whether a setting of the data holds; where it does not, what the
 	// database has loaded decides.

@@ -37,6 +37,9 @@ type Workload interface {
 	// them. It does nothing after AttachReadOnly or Join.
 	Leave(ctx context.Context) error
 
+	// Claim is what the database promises at the isolation level of the clients.
+	Claim() db.Claim
+
 	// Header is what the history must keep for the checks; valid after Attach.
 	Header() history.Header
 
@@ -93,10 +96,17 @@ const (
 	Procedure   = "procedure"   // as one call of a stored procedure
 )
 
-// SessionOptions are those of a client's session in an isolation level and a mode.
-func SessionOptions(isolation, mode string) db.SessionOptions {
-	o := db.SessionOptions{Isolation: isolation, Mode: db.Pipelined}
-	if mode == Interactive {
+// Session holds how the clients of a run speak to the database.
+type Session struct {
+	Isolation string   // as the database names it; empty is its own default
+	Mode      string   // how statements travel; empty is the choice of the workload and the data model
+	Claim     db.Claim // what the database promises at the isolation; set when the workload is bound to it
+}
+
+// SessionOptions returns the options of a client's session.
+func (s *Session) SessionOptions() db.SessionOptions {
+	o := db.SessionOptions{Isolation: s.Isolation, Mode: db.Pipelined}
+	if s.Mode == Interactive {
 		o.Mode = db.Interactive
 	}
 	return o

@@ -82,7 +82,7 @@ func New(database db.Database, c Config) (*Lists, error) {
 	l := &Lists{config: c}
 	var err error
 	l.model, l.Set, err = dataset.Bind(kind, database, &l.config, models, dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: 1,
+		Session: &l.config.Session, Clients: c.Clients, Seed: c.Seed, Size: 1,
 		Take: func(*dataset.Metadata) error { return nil },
 		Client: func(ctx context.Context, i int) (load.Client, error) {
 			return l.model.client(ctx, newChooser(&l.config, l.Seed(), l.Run(), uint64(i)))

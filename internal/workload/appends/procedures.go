@@ -79,7 +79,7 @@ func (m *procedureModel) Fill(_ context.Context, _ dataset.Metadata, progress fu
 func (*procedureModel) storage() lists.Storage { return lists.Objects }
 
 func (m *procedureModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.ProcedureSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.ProcedureSession(ctx, m.config.SessionOptions())
 	return &procedureClient{chooser: h, ProcedureSession: s, model: m}, err
 }
 

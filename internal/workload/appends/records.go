@@ -50,7 +50,7 @@ var errNoProcedure = errors.New("mode procedure is not one of this workload, who
 func (*recordModel) storage() lists.Storage { return lists.Values }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.RecordSession(ctx, m.config.SessionOptions())
 	return &valueClient{chooser: h, values: &recordSession{RecordSession: s, model: m}, together: m.config.Mode != workload.Interactive}, err
 }
 

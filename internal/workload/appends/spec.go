@@ -89,11 +89,10 @@ const (
 
 // Config says what the transactions do.
 type Config struct {
-	Clients   int
-	Seed      uint64 // 0: that of what is loaded
-	Mode      string // empty is pipelined
-	Isolation string // as the database names it; empty is its own default
-	Access    string // one of the above; empty: the first that the database has of Upsert and Primary
+	workload.Session
+	Clients int
+	Seed    uint64 // 0: that of what is loaded
+	Access  string // one of the above; empty: the first that the database has of Upsert and Primary
 
 	Lists        uint64  // that are live at once; 0: by the number of clients
 	Length       uint64  // elements with which a list is full
@@ -154,7 +153,7 @@ func (c *Config) Settings() []setting.Setting {
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	l := *c
-	l.Clients, l.Seed, l.Isolation, l.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	l.Clients, l.Seed, l.Session = o.Clients, o.Seed, o.Session
 	if o.Undriven {
 		l.Operations = 1
 	}

@@ -174,7 +174,7 @@ func (m *sqlModel) longest() int {
 }
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.Session(ctx, m.config.SessionOptions())
 	return &sqlClient{chooser: h, SQLSession: s, model: m, args: make([]db.Value, 0, 8)}, err
 }
 

@@ -107,7 +107,7 @@ func New(database db.Database, c Config) (*Bank, error) {
 	b := &Bank{config: c}
 	var err error
 	b.model, b.Set, err = dataset.Bind(kind, database, &b.config, models, dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: c.Accounts,
+		Session: &b.config.Session, Clients: c.Clients, Seed: c.Seed, Size: c.Accounts,
 		Facts: b.facts, Rule: b.rule, Take: b.take,
 		Client:  func(ctx context.Context, i int) (load.Client, error) { return b.model.client(ctx, b.chooser(i)) },
 		Another: func(d db.Database) (dataset.Bound, error) { return New(d, b.config) },

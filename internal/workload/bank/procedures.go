@@ -71,7 +71,7 @@ func (h *chooser) Floor(tx *history.Transaction) (least int64, ruled bool) {
 }
 
 func (m *procedureModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.ProcedureSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.ProcedureSession(ctx, m.config.SessionOptions())
 	return workload.NewProcedureClient(s, h, m.procedures, rules), err
 }
 

@@ -30,7 +30,7 @@ const placeBalance = 1
 // newRecordOpenings opens the client's session, in which all its transactions are.
 func (m *recordModel) newRecordOpenings(ctx context.Context, h *chooser, style workload.RecordStyle) (load.Client, error) {
 	r := m.Database.(db.RecordRanger) // or the model was refused
-	s, err := r.RecordRangeSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := r.RecordRangeSession(ctx, m.config.SessionOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (h *chooser) Refusal(tx *history.Transaction) history.Reason {
 }
 
 func (m *recordModel) session(ctx context.Context) (db.RecordSession, error) {
-	return m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	return m.Database.RecordSession(ctx, m.config.SessionOptions())
 }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {

@@ -140,7 +140,7 @@ func (c *Config) Settings() []setting.Setting {
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	b := *c
-	b.Clients, b.Seed, b.Isolation, b.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	b.Clients, b.Seed, b.Session = o.Clients, o.Seed, o.Session
 	if !o.Given("accounts") {
 		b.Accounts = 0
 	}
@@ -206,14 +206,13 @@ const (
 
 // Config says what the bank is and what its clients do.
 type Config struct {
+	workload.Session
 	// Accounts and Seed make the bank. Zero is right only where an earlier load
 	// is attached to: whatever the database holds.
 	Accounts, Seed uint64
 
-	Clients   int
-	Update    string // a style; empty is the data model's own: atomic for SQL, rmw for key-value
-	Mode      string // a mode; empty is pipelined
-	Isolation string // as the database names it; empty is its own default
+	Clients int
+	Update  string // a style; empty is the data model's own: atomic for SQL, rmw for key-value
 
 	Zipfian      bool
 	ZipfExponent float64 // of rank^-exponent, above 0

@@ -30,10 +30,6 @@ var errProcedureOpenings = errors.New("opening-share, predicate-share and low-ba
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
-	claim, err := database.Claim(c.Isolation)
-	if err != nil {
-		return nil, err
-	}
 	d := database.Dialect()
 	if c.Update == Locked && d.NoLockingRead {
 		return nil, fmt.Errorf("update %s needs a SELECT that locks what it reads, which this version of the database does not have: take atomic or rmw", c.Update)
@@ -54,16 +50,16 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 			Types: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer},
 		},
 	}
-	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
+	if c.Claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
 	}
 	if c.Mode == workload.Procedure && c.openings() {
 		return nil, errProcedureOpenings
 	}
 	if c.Mode == workload.Procedure {
-		err = m.UseProcedure(newProcedure(d, c.Update))
+		return m, m.UseProcedure(newProcedure(d, c.Update))
 	}
-	return m, err
+	return m, nil
 }
 
 // Fill implements dataset.Store. It clears away what an earlier bank has left and makes
@@ -95,12 +91,12 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 }
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.Session(ctx, m.config.SessionOptions())
 	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, style: m.config.Update, call: m.Caller(s)}, err
 }
 
 func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.auditIsolation, workload.Pipelined))
+	s, err := m.Database.Session(ctx, db.SessionOptions{Isolation: m.auditIsolation, Mode: db.Pipelined})
 	a := &sqlAudits{SQLSession: s, texts: m.texts}
 	if m.config.AuditAge > 0 {
 		a.past = m.Dialect.Statement("SET TRANSACTION" + m.Dialect.Past(m.config.AuditAge))

@@ -36,11 +36,10 @@ type Kind struct {
 // Expected is what a run is asked for, and what its workload does when the data are
 // found.
 type Expected struct {
-	Clients    int
-	Isolation  string // as the database names it
-	Mode       string // in which statements travel
-	Seed, Size uint64 // zero where whatever the database holds is right
-	AnySize    bool   // Take compares the sizes
+	*workload.Session // of the workload's settings, whose claim Bind sets
+	Clients           int
+	Seed, Size        uint64 // zero where whatever the database holds is right
+	AnySize           bool   // Take compares the sizes
 
 	// Facts are what a load writes into the metadata besides what every load does; nil: nothing.
 	Facts func(ctx context.Context) (map[string]string, error)
@@ -132,9 +131,12 @@ type Models[M Store, C any] struct {
 	Tables func(db.TableStore, *C) (M, error)
 }
 
+// Claim implements workload.Workload.
+func (s *Set) Claim() db.Claim { return s.expected.Claim }
+
 // Bind makes the store for the model that an open database speaks, and the set of its data.
 func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Models[M, C], expected Expected) (model M, s *Set, err error) {
-	if _, err = database.Claim(expected.Isolation); err != nil {
+	if expected.Claim, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
 	}
 	records, isRecords := db.RecordsOf(database)

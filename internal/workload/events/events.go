@@ -99,7 +99,7 @@ func New(database db.Database, c Config) (*Log, error) {
 	}
 	e := &Log{config: c}
 	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, models, dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
+		Session: &e.config.Session, Clients: c.Clients, Seed: c.Seed, Size: c.Streams,
 		Rule: rule,
 		Take: func(m *dataset.Metadata) error {
 			e.formula = formula{m.Seed}

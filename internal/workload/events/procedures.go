@@ -67,7 +67,7 @@ func (m *procedureModel) Fill(ctx context.Context, n dataset.Metadata, progress 
 }
 
 func (m *procedureModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.ProcedureSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
+	s, err := m.Database.ProcedureSession(ctx, a.config.SessionOptions())
 	return &procedureClient{appender: a, ProcedureSession: s, model: m, ends: newEnds(a)}, err
 }
 

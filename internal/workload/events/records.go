@@ -84,7 +84,7 @@ func endValues(stream, place uint64, writer history.ID) []db.Value {
 }
 
 func (m *recordModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
+	s, err := m.Database.RecordSession(ctx, a.config.SessionOptions())
 	return &recordClient{appender: a, RecordSession: s, model: m}, err
 }
 

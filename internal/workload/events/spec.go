@@ -78,14 +78,13 @@ func declared() []check.Declared {
 
 // Config is what a log has and what is appended to it.
 type Config struct {
-	Clients   int
-	Seed      uint64 // 0: that of the log in the database
-	Streams   uint64 // 0: as many as the log in the database has
-	Batch     int    // events in one commit
-	Size      Size   // of the values
-	Fragment  uint64 // bytes of a value that one piece holds; 0: as many as the database takes
-	Isolation string // as the database names it; empty is its own default
-	Mode      string // empty: pipelined
+	workload.Session
+	Clients  int
+	Seed     uint64 // 0: that of the log in the database
+	Streams  uint64 // 0: as many as the log in the database has
+	Batch    int    // events in one commit
+	Size     Size   // of the values
+	Fragment uint64 // bytes of a value that one piece holds; 0: as many as the database takes
 }
 
 // Size is a range of bytes from which each value's length is drawn.
@@ -154,7 +153,7 @@ func (c *Config) DefaultCount() uint64 {
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	e := *c
-	e.Clients, e.Seed, e.Isolation, e.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	e.Clients, e.Seed, e.Session = o.Clients, o.Seed, o.Session
 	if o.Undriven {
 		e.Batch = 1
 	}

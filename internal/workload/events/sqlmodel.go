@@ -76,7 +76,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 }
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
+	s, err := m.Database.Session(ctx, a.config.SessionOptions())
 	return &sqlClient{appender: a, SQLSession: s, model: m, ends: newEnds(a)}, err
 }
 

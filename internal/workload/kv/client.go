@@ -170,7 +170,7 @@ func (c *client) Blocks() bool { return db.Blocks(c.session) }
 // sessions returns what opens the sessions of one client after the other: each by
 // itself, or with in-flight several on one connection.
 func sessions[S any](c *Config, database db.Database, open func(context.Context, db.SessionOptions) (S, error)) (func(context.Context) (S, error), error) {
-	o := workload.SessionOptions(c.Isolation, c.Mode)
+	o := c.SessionOptions()
 	if c.InFlight <= 1 || database.Limits().Connectionless {
 		o.Blocking = c.Connections <= mostBlocking
 		return func(ctx context.Context) (S, error) { return open(ctx, o) }, nil

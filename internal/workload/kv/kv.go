@@ -72,7 +72,7 @@ func New(database db.Database, c Config) (*Workload, error) {
 	w := &Workload{config: c}
 	var err error
 	w.model, w.Set, err = dataset.Bind(kind, database, &w.config, models, dataset.Expected{
-		Clients: c.Clients(), Isolation: c.Isolation, Seed: c.Seed, Size: c.Records,
+		Session: &w.config.Session, Clients: c.Clients(), Seed: c.Seed, Size: c.Records,
 		Facts:   func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
 		Rule:    rule,
 		Take:    w.take,

@@ -126,6 +126,7 @@ const (
 
 // Config says what the records are and what the clients do.
 type Config struct {
+	workload.Session
 	// Records, Seed, KeySize, ValueLow and ValueHigh make the records; sizes are in
 	// bytes, and a value has ValueLow to ValueHigh. Zero is right only where an
 	// earlier load is attached to: whatever the database holds.
@@ -137,8 +138,6 @@ type Config struct {
 	// under way at once: there are as many clients as both multiplied.
 	Connections int
 	InFlight    int
-	Mode        string // empty is pipelined
-	Isolation   string // as the database names it; empty is its own default
 
 	Mix
 	Preset string // whose mix it is; empty: 90 % reads
@@ -263,7 +262,7 @@ func (c *Config) Settings() []setting.Setting {
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	k := *c
-	k.Connections, k.Seed, k.Isolation, k.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	k.Connections, k.Seed, k.Session = o.Clients, o.Seed, o.Session
 	if !o.Given("records") {
 		k.Records = 0
 	}

@@ -90,7 +90,7 @@ func (m *procedureModel) Prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *procedureModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.ProcedureSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.ProcedureSession(ctx, m.config.SessionOptions())
 	return workload.NewProcedureClient(s, h, m.procedures, workload.Rules{Missing: noSuchRow}), err
 }
 

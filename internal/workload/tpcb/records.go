@@ -145,7 +145,7 @@ func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.RecordSession(ctx, m.config.SessionOptions())
 	style := workload.RecordsAdd
 	if m.Database.Limits().Optimistic {
 		style = workload.RecordsWrite

@@ -140,7 +140,7 @@ func (c *Config) Validate() error { return nil }
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	t := *c
-	t.Clients, t.Seed, t.Isolation, t.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	t.Clients, t.Seed, t.Session = o.Clients, o.Seed, o.Session
 	t.AnyRows = !o.Given("versions")
 	if !o.Given("scale") && !o.Given("ratio") {
 		t.Scale, t.Ratio = 0, [noKind]uint64{}
@@ -175,16 +175,15 @@ func sentenceWords() check.Words {
 
 // Config says what is loaded and what the clients do.
 type Config struct {
+	workload.Session
 	// Scale, Ratio and Seed make the data. Zero is right only where an earlier load
 	// is attached to: whatever the database holds.
 	Scale uint64
 	Ratio [noKind]uint64 // branches, tellers and accounts of one scale
 	Seed  uint64
 
-	Clients   int
-	Mode      string // empty is pipelined
-	Isolation string // as the database names it; empty is its own default
-	History   bool   // each transaction adds its row to the history
+	Clients int
+	History bool // each transaction adds its row to the history
 
 	// Versions lets each row count the transactions that touched it, in tables that
 	// are not pgbench's. Where there is no SQL they do so unless Plain is set.

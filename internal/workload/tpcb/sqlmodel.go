@@ -143,7 +143,7 @@ func (m *sqlModel) Prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.Session(ctx, m.config.SessionOptions())
 	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, steps: m.config.Mode == workload.Interactive, call: m.Caller(s)}, err
 }
 

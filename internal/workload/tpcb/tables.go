@@ -130,7 +130,7 @@ func (m *tableModel) Prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *tableModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.Session(ctx, m.config.SessionOptions())
 	c := &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, steps: true}
 	if p := m.Procedure; p != nil {
 		args := make([]db.Value, operations+1)

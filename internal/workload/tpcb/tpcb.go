@@ -88,7 +88,7 @@ func New(database db.Database, c Config) (*TPCB, error) {
 	t.asked, _ = c.size() // which was checked, if there is any
 	var err error
 	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, models, dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: t.asked.rows(), AnySize: true,
+		Session: &t.config.Session, Clients: c.Clients, Seed: c.Seed, Size: t.asked.rows(), AnySize: true,
 		Facts: func(context.Context) (map[string]string, error) {
 			f := facts{scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}
 			return f.metadata(), nil

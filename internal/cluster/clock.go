@@ -72,18 +72,6 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 	return nil
 }
 
-// forgetShared removes the files in /dev/shm that libfaketime leaves of a killed process, and reports whether there
-// were any. Child processes learn the clock from this semaphore and shared memory. Call forgetShared only after the
-// process has ended: a running program would create the files again and leave them.
-func forgetShared(pid int) (was bool) {
-	for _, name := range []string{"faketime_shm_", "sem.faketime_sem_"} {
-		if os.Remove("/dev/shm/"+name+strconv.Itoa(pid)) == nil { // absent if the clock is not steered
-			was = true
-		}
-	}
-	return was
-}
-
 // recordShared records what a process may leave in /dev/shm if this program is killed.
 func (s *Server) recordShared(p *Process) error {
 	if !s.program.Clock || s.host == nil {

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -122,29 +119,6 @@ type LocalNode interface {
 	// Replace kills the node, removes its data and lets it join again empty, as an operator does after the loss of a
 	// machine. It returns when the node answers.
 	Replace(ctx context.Context) error
-}
-
-// Effect is a fault that was verified to be in effect.
-type Effect struct {
-	Seen string // how it was seen
-	// Still returns why the effect has ended although nobody has healed it. Nil means that this is unknown.
-	Still func(ctx context.Context) error
-	// Heal undoes the fault, verifies that its effect has ended, and returns how this was seen. It may be called
-	// again after an error. Nil means that there is nothing to undo.
-	Heal func(ctx context.Context) (seen string, err error)
-	// EndsItself is set if Heal undoes nothing, but waits for an end that comes by itself.
-	EndsItself bool
-}
-
-// healing returns the Heal of an Effect. It undoes the fault and verifies within a limit that its effect has ended.
-func healing(limit time.Duration, heal func() error, ended func(context.Context) (string, error)) func(context.Context) (string, error) {
-	return func(ctx context.Context) (seen string, err error) {
-		if err := Until(ctx, SeenWithin, heal); err != nil {
-			return "", err
-		}
-		err = Until(ctx, limit, func() (err error) { seen, err = ended(ctx); return err })
-		return seen, err
-	}
 }
 
 // Mover is a cluster that can hand leadership over in an orderly way.
@@ -443,24 +417,4 @@ func compareVersions(a, b string) int {
 		return len(a) - len(b)
 	}
 	return slices.Compare([]byte(a), []byte(b))
-}
-
-// Ports are taken below 32768, the first ephemeral port of Linux (net.ipv4.ip_local_port_range). Otherwise an
-// outgoing connection could take the port of a server that is down.
-const firstPort, lastPort = 20000, 32767
-
-// FreePort returns a TCP port of 127.0.0.1 on which nobody listens now.
-func FreePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	for range 200 {
-		port := firstPort + rand.N(lastPort-firstPort+1)
-		l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		switch {
-		case err == nil:
-			return port, l.Close()
-		case ctx.Err() != nil, !errors.Is(err, syscall.EADDRINUSE):
-			return 0, fmt.Errorf("look for a free port of 127.0.0.1: %w", err)
-		}
-	}
-	return 0, fmt.Errorf("look for a free port of 127.0.0.1: 200 ports between %d and %d were all taken", firstPort, lastPort)
 }

@@ -7,8 +7,6 @@ import "errors"
 // elsewhere is the reason why faults of networks, disks and clocks are not in this build.
 const elsewhere = " need Linux and a build without the tag embedded"
 
-func newBackend() (backend, error) { return nil, errors.New("network namespaces" + elsewhere) }
-
 func steerable(string) (library string, why error) {
 	return "", errors.New("clock faults" + elsewhere)
 }

@@ -256,12 +256,7 @@ func (h *Host) run(ctx context.Context, cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-p.Done():
-		return p.Err()
-	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("it did not end in time and was killed: %w", context.Cause(ctx)), p.Kill())
-	}
+	return p.Await(ctx)
 }
 
 // Port returns the port for a server of this host: the standard one if the host has its own address, otherwise a free

@@ -80,6 +80,16 @@ func (p *Process) Err() error {
 	return p.err
 }
 
+// Await waits for the end of the process and returns how it ended. When ctx ends, it kills the process.
+func (p *Process) Await(ctx context.Context) error {
+	select {
+	case <-p.Done():
+		return p.Err()
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("it did not end in time and was killed: %w", context.Cause(ctx)), p.Kill())
+	}
+}
+
 // Signal sends a signal to this process alone. If it has ended, Signal does nothing.
 func (p *Process) Signal(signal syscall.Signal) error {
 	err := p.cmd.Process.Signal(signal)
@@ -300,7 +310,10 @@ func Shell(ctx context.Context, text string) error {
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = outputGrace
-	err := (*Host)(nil).run(ctx, cmd)
+	p, err := StartProcess(cmd, syscall.SIGKILL)
+	if err == nil {
+		err = p.Await(ctx)
+	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}

@@ -96,3 +96,14 @@ func timedOut(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
+
+// healing returns the Heal of an Effect. It undoes the fault and verifies within a limit that its effect has ended.
+func healing(limit time.Duration, heal func() error, ended func(context.Context) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (seen string, err error) {
+		if err := Until(ctx, SeenWithin, heal); err != nil {
+			return "", err
+		}
+		err = Until(ctx, limit, func() (err error) { seen, err = ended(ctx); return err })
+		return seen, err
+	}
+}

@@ -112,29 +112,18 @@ func OfComparison(sides []report.Side, c *report.ComparisonData, dir, missing st
 
 // comparison is the JSON of a comparison. Keys may be added, never changed.
 type comparison struct {
-	Schema  int           `json:"schema"`
-	Verdict string        `json:"verdict"` // the worst of all runs; unfinished where some were not made
-	Reason  string        `json:"reason"`
-	Answer  []string      `json:"answer"` // a sentence for each side but the first
-	Runs    []comparedRun `json:"runs"`
-	Ratios  []ratio       `json:"ratios"`
+	Schema  int                      `json:"schema"`
+	Verdict string                   `json:"verdict"` // the worst of all runs; unfinished where some were not made
+	Reason  string                   `json:"reason"`
+	Answer  []string                 `json:"answer"` // a sentence for each side but the first
+	Runs    []comparedRun            `json:"runs"`
+	Ratios  []report.ComparisonRatio `json:"ratios"`
 }
 
 type comparedRun struct {
 	Side   string         `json:"side"`
 	Dir    string         `json:"dir"`
 	Result *report.Result `json:"result"` // as result.json has it
-}
-
-// ratio is one measurement of a side divided by that of the first side, with its 95 % interval. An
-// unknown value is null.
-type ratio struct {
-	Against    string   `json:"against"`
-	Name       string   `json:"name"`
-	Ratio      *float64 `json:"ratio"`
-	Low        *float64 `json:"low"`
-	High       *float64 `json:"high"`
-	Difference string   `json:"difference"`
 }
 
 func writeJSON(w io.Writer, s *Set) error {
@@ -158,12 +147,9 @@ func writeMarkdown(w io.Writer, s *Set) error {
 }
 
 func comparisonOf(runs []Run, compared *report.ComparisonData) *comparison {
-	c := &comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: []ratio{}}
+	c := &comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: compared.Ratios}
 	for _, r := range runs {
 		c.Runs = append(c.Runs, comparedRun{r.Lead[0], r.Dir, r.Result})
-	}
-	for _, r := range compared.Ratios {
-		c.Ratios = append(c.Ratios, ratio{r.Against, r.Name, r.Value, r.Low, r.High, r.Difference})
 	}
 	return c
 }

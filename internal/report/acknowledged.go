@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +43,7 @@ func (o *Overlap) text() string {
 			each = append(each, s.Server+" had become the leader, and no client wrote to it")
 			continue
 		}
-		each = append(each, s.Server+" acknowledged "+s.countText(" then"))
+		each = append(each, s.Server+" acknowledged "+s.countText())
 	}
 	return fmt.Sprintf("Two nodes %s writes for %s, from %s to %s: %s.",
 		took, seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
@@ -54,9 +55,9 @@ func (a *Acknowledged) lostText() string {
 		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
 }
 
-// countText counts the acknowledged writes, and the lost ones among them.
-func (a *Acknowledged) countText(when string) string {
-	text := Group(a.Acknowledged) + when
+// countText counts the acknowledged writes of an overlap, and the lost ones among them.
+func (a *Acknowledged) countText() string {
+	text := Group(a.Acknowledged) + " then"
 	switch {
 	case a.Lost == nil:
 	case *a.Lost == 0:
@@ -74,10 +75,9 @@ func (a *Acknowledgements) shown() bool {
 	if a == nil || len(a.Intervals) == 0 {
 		return false
 	}
-	for _, i := range a.Intervals {
-		if i.Server != a.Intervals[0].Server {
-			return true
-		}
+	other := func(i Acknowledged) bool { return i.Server != a.Intervals[0].Server }
+	if slices.ContainsFunc(a.Intervals, other) {
+		return true
 	}
 	return len(a.Overlaps) > 0
 }
@@ -104,51 +104,4 @@ func acknowledgedTables(r *Result) []PageTable {
 		t.Note += " No two nodes took writes at the same time."
 	}
 	return []PageTable{t}
-}
-
-// PageAcknowledged is which node acknowledged writes when, as it is drawn.
-type PageAcknowledged struct {
-	Nodes     []string                `json:"nodes"` // in the order in which they are drawn, from above
-	Intervals []PageAcknowledgedSpan  `json:"intervals"`
-	Both      []PageAcknowledgedRange `json:"both"` // in which two nodes took writes, or were ready to
-}
-
-// PageAcknowledgedRange is a time.
-type PageAcknowledgedRange struct {
-	From num `json:"from_s"`
-	To   num `json:"to_s"`
-}
-
-// PageAcknowledgedSpan is a time of one node.
-type PageAcknowledgedSpan struct {
-	PageAcknowledgedRange
-	Node     int    `json:"node"`     // its number among the nodes
-	LostFrom *num   `json:"lost_s"`   // from when on some of what it acknowledged is lost; null: none
-	Text     string `json:"describe"` // what it acknowledged
-}
-
-// pageAcknowledged returns nil if there is nothing to draw.
-func pageAcknowledged(r *Result) *PageAcknowledged {
-	a := r.Acknowledgements
-	if !a.shown() {
-		return nil
-	}
-	p := &PageAcknowledged{Nodes: []string{}, Intervals: []PageAcknowledgedSpan{}, Both: []PageAcknowledgedRange{}}
-	number := map[string]int{}
-	for _, x := range a.Intervals {
-		n, ok := number[x.Server]
-		if !ok {
-			n = len(p.Nodes)
-			number[x.Server], p.Nodes = n, append(p.Nodes, x.Server)
-		}
-		s := PageAcknowledgedSpan{PageAcknowledgedRange: PageAcknowledgedRange{num(x.FromSeconds), num(x.ToSeconds)}, Node: n, Text: x.countText("")}
-		if x.LostFromSeconds != nil {
-			s.LostFrom = new(num(*x.LostFromSeconds))
-		}
-		p.Intervals = append(p.Intervals, s)
-	}
-	for _, o := range a.Overlaps {
-		p.Both = append(p.Both, PageAcknowledgedRange{num(o.FromSeconds), num(o.ToSeconds)})
-	}
-	return p
 }

@@ -27,32 +27,32 @@ type ComparisonData struct {
 	Ratios []ComparisonRatio
 }
 
-// ComparisonRatio is one measurement of a side, divided by the same measurement of the first side.
-// An unknown value is null.
+// ComparisonRatio is one measurement of a side, divided by the same measurement of the first side. An
+// unknown value is null.
 type ComparisonRatio struct {
 	Against    string   `json:"against"` // such as B against A
 	Name       string   `json:"name"`
-	Value      *float64 `json:"value"`
-	Low        *float64 `json:"low"`
+	Ratio      *float64 `json:"ratio"`
+	Low        *float64 `json:"low"` // of the 95 % interval
 	High       *float64 `json:"high"`
-	Text       string   `json:"text"`
 	Difference string   `json:"difference"`
+	Text       string   `json:"text"`
 	Shown      bool     `json:"shown"` // there is a difference
 }
 
 // ComparisonTimeline is the throughput of all runs over time.
 type ComparisonTimeline struct {
-	Bucket int              `json:"bucket_s"` // of how many seconds a point is the mean
-	At     []float64        `json:"at_s"`     // the middle of what a point stands for
+	Bucket int              `json:"bucket_s"` // seconds of a point, which is their mean
+	At     []num            `json:"at_s"`     // the middle of each point
 	Lines  []ComparisonLine `json:"lines"`
 	Note   string           `json:"note"`
 }
 
 // ComparisonLine is one run in the chart.
 type ComparisonLine struct {
-	Side  int        `json:"side"`
-	Label string     `json:"label"`
-	TPS   []*float64 `json:"tps"` // null where the run had no load phase
+	Side  int    `json:"side"`
+	Label string `json:"label"`
+	TPS   []num  `json:"tps"` // null when the load phase was over
 }
 
 // WriteText writes the comparison for people. Lines are wrapped at a width in columns; 0: no line
@@ -141,10 +141,7 @@ func comparedTables(sides []Side) []PageTable {
 	var order [][]string // of the names of the rows of each table
 	for i := range sides {
 		for round, run := range sides[i].Runs {
-			who := SideName(i)
-			if len(sides[i].Runs) > 1 {
-				who += fmt.Sprintf(" %d", round+1)
-			}
+			who := sides[i].runName(i, round)
 			for _, own := range run.Result.Tables {
 				if len(own.Columns) == 0 {
 					continue
@@ -235,7 +232,7 @@ func answer(first, other string, c stats.Comparison) string {
 func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
 	row := ComparisonRatio{Against: against, Name: name, Text: NotKnown, Difference: r.Detail}
 	if r.Ratio.Value > 0 {
-		row.Value, row.Text = &r.Ratio.Value, fmt.Sprintf("%.3f", r.Ratio.Value)
+		row.Ratio, row.Text = &r.Ratio.Value, fmt.Sprintf("%.3f", r.Ratio.Value)
 	}
 	if r.Ratio.Known() {
 		row.Low, row.High = &r.Ratio.Low, &r.Ratio.High
@@ -288,28 +285,30 @@ func comparisonNotes(sides []Side) []PageNote {
 	return n.All()
 }
 
-// comparisonTimeline lays the runs over each other, from the start of each: the first of
-// every side, then the second of every side.
+// comparisonTimeline draws the runs over each other, from the start of each: the first of every side, then
+// the second of every side.
 func comparisonTimeline(sides []Side) ComparisonTimeline {
-	c := ComparisonTimeline{At: []float64{}, Lines: []ComparisonLine{}}
+	c := ComparisonTimeline{Lines: []ComparisonLine{}}
 	longest, runs := 0, allRuns(sides)
 	for _, r := range runs {
 		longest = max(longest, drivenSeconds(r))
 	}
 	c.Bucket = max(1, (longest+mostPoints-1)/mostPoints)
-	for from := 0; from < longest; from += c.Bucket {
-		c.At = append(c.At, float64(from)+float64(min(c.Bucket, longest-from))/2)
-	}
+	c.At = middles(longest, c.Bucket)
 	for round := range runs {
 		for i, s := range sides {
 			if round >= len(s.Runs) || len(c.Lines) == mostRuns {
 				continue
 			}
-			label := SideName(i)
-			if len(s.Runs) > 1 {
-				label += fmt.Sprintf(" %d", round+1)
+			run, tps := s.Runs[round], slices.Repeat([]num{num(math.NaN())}, longest)
+			until := drivenSeconds(run)
+			for _, second := range run.Series[:until] {
+				if second.Second < until {
+					tps[second.Second] = num(second.Committed)
+				}
 			}
-			c.Lines = append(c.Lines, ComparisonLine{Side: i, Label: label, TPS: bucketed(s.Runs[round], c.Bucket, len(c.At))})
+			mean, _, _ := binned(tps, c.Bucket)
+			c.Lines = append(c.Lines, ComparisonLine{Side: i, Label: s.runName(i, round), TPS: mean})
 		}
 	}
 	if c.Bucket > 1 {
@@ -321,25 +320,18 @@ func comparisonTimeline(sides []Side) ComparisonTimeline {
 	return c
 }
 
-// drivenSeconds is how many whole seconds of its series a run drove, the warm-up
-// among them.
+// runName returns the name of a run of the side with a number.
+func (s *Side) runName(number, round int) string {
+	if len(s.Runs) == 1 {
+		return SideName(number)
+	}
+	return fmt.Sprintf("%s %d", SideName(number), round+1)
+}
+
+// drivenSeconds returns the number of whole seconds in the series of a run, including the warm-up.
 func drivenSeconds(r Recorded) int {
 	whole := math.Floor(r.Result.Drive.WarmupSeconds + r.Result.Drive.Seconds)
 	return int(math.Max(0, math.Min(whole, float64(len(r.Series)))))
-}
-
-func bucketed(r Recorded, width, n int) []*float64 {
-	means := make([]*float64, n)
-	sums, counts := make([]float64, n), make([]float64, n)
-	until := drivenSeconds(r)
-	for _, s := range r.Series[:until] {
-		if b := s.Second / width; s.Second < until && b < n {
-			sums[b] += float64(s.Committed)
-			counts[b]++
-			means[b] = new(math.Round(sums[b] / counts[b]))
-		}
-	}
-	return means
 }
 
 func runsTable(sides []Side, dir string) PageTable {

@@ -89,7 +89,7 @@ func TestComparisonPageSays(t *testing.T) {
 	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Section("differs").Facts[0].Name != "verdict" {
 		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Section("differs").Facts)
 	}
-	if line := bad.Section("timeline").Chart.Data.(ComparisonTimeline).Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
+	if line := bad.Section("timeline").Chart.Data.(ComparisonTimeline).Lines[3]; line.Label != "B 2" || line.TPS[8] != line.TPS[8] || line.TPS[9] == line.TPS[9] {
 		t.Errorf("a run whose series ends early is drawn as %+v", line)
 	}
 	long := data(t, comparisons()["single"], "").Section("timeline").Chart.Data.(ComparisonTimeline)

@@ -54,11 +54,27 @@ func (e *Environment) Text(other string) string {
 	if e == nil {
 		return other
 	}
-	parts := []string{e.Processor, joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText()), e.memoryText(), e.system()}
-	if e.RunDirectory != nil {
-		parts = append(parts, e.RunDirectory.text())
+	var parts []string
+	for _, f := range e.facts() {
+		if f.Name != "governor" {
+			parts = append(parts, f.Value)
+		}
 	}
-	return joined(append(parts, e.limitText())...)
+	return joined(parts...)
+}
+
+func (e *Environment) facts() []Setting {
+	memory, kernel := "", ""
+	if e.MemoryBytes != 0 {
+		memory = bytesText(e.MemoryBytes) + " memory"
+	}
+	if e.Kernel != "" {
+		kernel = "kernel " + e.Kernel
+	}
+	return present(
+		Setting{"processor", e.Processor}, Setting{"cores", joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText())},
+		Setting{"governor", e.Governor}, Setting{"memory", memory}, Setting{"system", joinedBy(", ", e.System, kernel)},
+		Setting{"run directory", e.RunDirectory.text()}, Setting{"container", e.limitText()})
 }
 
 func (e *Environment) threadsText() string {
@@ -69,21 +85,6 @@ func (e *Environment) threadsText() string {
 		return countedOr(e.Threads, "thread")
 	}
 	return ""
-}
-
-func (e *Environment) memoryText() string {
-	if e.MemoryBytes == 0 {
-		return ""
-	}
-	return bytesText(e.MemoryBytes) + " memory"
-}
-
-func (e *Environment) system() string {
-	kernel := ""
-	if e.Kernel != "" {
-		kernel = "kernel " + e.Kernel
-	}
-	return joinedBy(", ", e.System, kernel)
 }
 
 // limitText returns the limits of a container that are below those of the machine.
@@ -102,6 +103,9 @@ func (e *Environment) limitText() string {
 }
 
 func (s *Storage) text() string {
+	if s == nil {
+		return ""
+	}
 	text := s.FileSystem
 	if s.Device != "" {
 		text += " on " + s.Device
@@ -131,33 +135,18 @@ func (b *Build) text(other string) string {
 	return other
 }
 
-// Table has all that is known, a row each; nothing without e. stroppy is the version where the
-// build is not known.
+// Table returns a table with a row for everything that is known, or nil if e is nil. stroppy is the version
+// if the build is not known.
 func (e *Environment) Table(stroppy string) []PageTable {
 	if e == nil {
 		return nil
 	}
-	t := NewPageTable("Machine and build", "", []int{0, 1}, "of the client", "")
-	add := func(name, value string) {
-		if value != "" {
-			t.Add(name, value)
-		}
-	}
-	add("processor", e.Processor)
-	add("cores", joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText()))
-	add("governor", e.Governor)
-	add("memory", e.memoryText())
-	add("system", e.system())
-	add("container", e.limitText())
-	if e.RunDirectory != nil {
-		add("run directory", e.RunDirectory.text())
-	}
+	facts := e.facts()
 	for i := range e.ServerData {
-		add("servers' data", e.ServerData[i].text())
+		facts = append(facts, Setting{"servers' data", e.ServerData[i].text()})
 	}
-	add("servers", e.Servers)
-	add("stroppy", e.Build.text(stroppy))
-	return []PageTable{t}
+	facts = append(facts, present(Setting{"servers", e.Servers}, Setting{"stroppy", e.Build.text(stroppy)})...)
+	return settingsTables("Machine and build", "of the client", "", facts)
 }
 
 func countedOr(n int, noun string) string {

@@ -269,7 +269,7 @@ func TestBinsKeepExtremes(t *testing.T) {
 		for _, s := range bin {
 			low, high, sum = min(low, s.Committed), max(high, s.Committed), sum+s.Committed
 		}
-		x, y, mean := uint64(c.Low.Committed[b]), uint64(c.High.Committed[b]), float64(c.Columns.Committed[b])
+		x, y, mean := uint64(c.Low["committed"][b]), uint64(c.High["committed"][b]), float64(c.Columns["committed"][b])
 		if x != low || y != high || math.Abs(mean-float64(sum)/float64(len(bin))) > 1e-6 {
 			t.Fatalf("bin %d has %d to %d and the mean %v, want %d to %d", b, x, y, mean, low, high)
 		}
@@ -291,20 +291,20 @@ func TestPartialSecond(t *testing.T) {
 	series := synthetic(11, 1000, -1, 0)
 	series[10].Committed = 9
 	c := NewPageData(Input{Result: r, Seconds: series, Resources: resourcesOf(11)}).Timeline
-	for _, column := range c.Columns.all() {
-		if len(*column) != 10 && *column != nil {
-			t.Errorf("%d points of ten whole seconds", len(*column))
+	for name, column := range c.Columns {
+		if len(column) != 10 {
+			t.Errorf("%s has %d points of ten whole seconds", name, len(column))
 		}
 	}
-	if c.Columns.ServersReceived != nil || c.Columns.ServersStored != nil {
-		t.Errorf("of processes of this machine nobody knows what they receive: %v", c.Columns.ServersReceived)
+	if c.Columns["servers_received_mb"] != nil || c.Columns["servers_stored_mb"] != nil {
+		t.Errorf("of processes of this machine nobody knows what they receive: %v", c.Columns["servers_received_mb"])
 	}
-	if c.End != 10.9 || c.At[9] != 9.5 || c.Columns.Committed[9] != num(series[9].Committed) {
-		t.Errorf("%v to %v: %v", c.At, c.End, c.Columns.Committed)
+	if c.End != 10.9 || c.At[9] != 9.5 || c.Columns["committed"][9] != num(series[9].Committed) {
+		t.Errorf("%v to %v: %v", c.At, c.End, c.Columns["committed"])
 	}
 	r.Drive.Seconds = 14
-	if c = NewPageData(Input{Result: r, Seconds: series}).Timeline; len(c.At) != 14 || c.Columns.Committed[13] != 0 || !math.IsNaN(float64(c.Columns.P50[13])) {
-		t.Errorf("nothing ended from second 11 on: %v, %v", c.Columns.Committed, c.Columns.P50)
+	if c = NewPageData(Input{Result: r, Seconds: series}).Timeline; len(c.At) != 14 || c.Columns["committed"][13] != 0 || !math.IsNaN(float64(c.Columns["p50_ms"][13])) {
+		t.Errorf("nothing ended from second 11 on: %v, %v", c.Columns["committed"], c.Columns["p50_ms"])
 	}
 }
 
@@ -326,7 +326,7 @@ func TestBands(t *testing.T) {
 	if got, _ := json.Marshal(c.Bands); string(got) != string(must(json.Marshal(want))) {
 		t.Errorf("bands %s", got)
 	}
-	if !slices.Equal(c.Leaders, []PageLeader{{"n1", 11.25}}) {
+	if !slices.Equal(c.Leaders, r.ClusterEvents[1:2]) {
 		t.Errorf("leaders %v", c.Leaders)
 	}
 }

@@ -109,7 +109,7 @@ func Page(w io.Writer, in Input) error { return RunDocument(in).WritePage(w) }
 // RunCharts are the charts over the time of a run.
 type RunCharts struct {
 	Timeline     *PageTimeline     `json:"timeline"`
-	Acknowledged *PageAcknowledged `json:"acknowledged,omitempty"` // nil: one node acknowledged all writes, or that is not known
+	Acknowledged *Acknowledgements `json:"acknowledged,omitempty"` // nil: one node acknowledged all writes, or it is not known
 	Around       *PageAround       `json:"around"`                 // null without faults; the next two are null if they are not known
 	Kinds        *PageKinds        `json:"kinds"`
 	Heat         *PageHeat         `json:"heat"`
@@ -184,7 +184,11 @@ func (d *Document) measured(in Input) {
 		d.Add(Section{ID: "measured", Facts: append(brief, countLines(r)...), In: InShort})
 	}
 	time := Section{ID: "timeline", Title: "Over time", In: InPage}
-	charts := &RunCharts{timeline(in), pageAcknowledged(r), pageAround(in), pageKinds(in.Plots.Kinds, in.whole()), pageHeat(in.Plots, in.whole())}
+	whole := in.whole()
+	charts := &RunCharts{timeline(in), nil, pageAround(in), pageKinds(in.Plots.Kinds, whole), pageHeat(in.Plots, whole)}
+	if r.Acknowledgements.shown() {
+		charts.Acknowledged = r.Acknowledgements
+	}
 	if charts.Timeline != nil {
 		time.Chart = &Chart{"timeline", charts}
 	} else if !in.Live {

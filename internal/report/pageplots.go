@@ -215,16 +215,16 @@ type KindLine struct {
 	Max  []num  `json:"max_ms"`
 }
 
-// columnAxis are the middles of the columns of a width up to the last whole second, or the last
-// that is known, and how many seconds each has.
+// columnAxis returns the middles of the columns of a width up to the last whole second, or the last known
+// one, and the seconds of each column.
 func columnAxis(last, width, whole int) (at []num, seconds []float64) {
 	end := last + width
-	if whole >= 0 && whole <= end { // behind the last column nothing is known
+	if whole >= 0 && whole <= end { // nothing is known behind the last column
 		end = whole
 	}
-	for from := 0; from < end; from += width {
-		wide := min(width, end-from)
-		at, seconds = append(at, num(from)+num(wide)/2), append(seconds, float64(wide))
+	at = middles(end, width)
+	for i := range at {
+		seconds = append(seconds, float64(min(width, end-i*width)))
 	}
 	return at, seconds
 }
@@ -261,11 +261,11 @@ func kindLine(name string, rows []KindRow, width int, seconds []float64) KindLin
 	for _, column := range []*[]num{&l.P50, &l.P90, &l.P99, &l.P999, &l.Max} {
 		*column = slices.Repeat([]num{num(math.NaN())}, n)
 	}
-	ms := func(d time.Duration) num { return num(float64(d) / float64(time.Millisecond)) }
 	for _, r := range rows {
 		if i := r.Second / width; r.Kind == name && i < n {
 			l.TPS[i] = num(float64(r.Committed) / seconds[i])
-			l.P50[i], l.P90[i], l.P99[i], l.P999[i], l.Max[i] = ms(r.P50), ms(r.P90), ms(r.P99), ms(r.P999), ms(r.Max)
+			l.P50[i], l.P90[i], l.P99[i] = milliseconds(r.P50), milliseconds(r.P90), milliseconds(r.P99)
+			l.P999[i], l.Max[i] = milliseconds(r.P999), milliseconds(r.Max)
 		}
 	}
 	return l

@@ -383,21 +383,18 @@ func short4(x float64) string {
 	return strconv.FormatFloat(Rounded(x, 4), 'f', -1, 64)
 }
 
-// detailTables are the configuration in full.
+// detailTables return the configuration in full.
 func detailTables(r *Result) []PageTable {
-	tables := append([]PageTable{}, r.Environment.Table(r.Stroppy)...)
-	for _, s := range []struct {
-		title string
-		list  []Setting
-	}{{"Settings that the database reported", r.Settings}, {"Scenario in effect", r.Scenario}} {
-		if len(s.list) == 0 {
-			continue
-		}
-		t := NewPageTable(s.title, "", []int{0, 1}, "name", "value")
-		for _, x := range s.list {
-			t.Add(x.Name, x.Value)
-		}
-		tables = append(tables, t)
+	return slices.Concat(r.Environment.Table(r.Stroppy),
+		settingsTables("Settings that the database reported", "name", "value", r.Settings),
+		settingsTables("Scenario in effect", "name", "value", r.Scenario))
+}
+
+// settingsTables returns a table of names and values.
+func settingsTables(title, name, value string, list []Setting) []PageTable {
+	t := NewPageTable(title, "", []int{0, 1}, name, value)
+	for _, s := range list {
+		t.Add(s.Name, s.Value)
 	}
-	return tables
+	return []PageTable{t}
 }

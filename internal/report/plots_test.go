@@ -93,7 +93,7 @@ func TestPageOfTenHours(t *testing.T) {
 	if c := d.Timeline; c.Bin != 20 || len(c.At) != 1800 || len(c.Bands) != len(in.Result.Faults) || len(c.Leaders) != len(c.Bands) || !strings.Contains(c.Note, "the mean of 20 seconds") {
 		t.Errorf("%d points of %d s, %d bands, %d leaders, %q", len(c.At), c.Bin, len(c.Bands), len(c.Leaders), c.Note)
 	}
-	lowest := slices.Min(d.Timeline.Low.Committed)
+	lowest := slices.Min(d.Timeline.Low["committed"])
 	if lowest > 1700 {
 		t.Errorf("the seconds of the outages are lost: the lowest is %v", lowest)
 	}

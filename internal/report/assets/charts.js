@@ -124,7 +124,7 @@ window.stroppy = {};
 			c.font = `600 ${11 * px}px ${color("sans")}`;
 			c.textBaseline = "top";
 			c.fillStyle = color("purple");
-			const seen = ref.timeline.leaders.filter((l) => l.at_s >= u.scales.x.min && l.at_s <= u.scales.x.max).map((l) => [u.valToPos(l.at_s, "x", true), l.name]);
+			const seen = ref.timeline.leaders.filter((l) => l.at_s >= u.scales.x.min && l.at_s <= u.scales.x.max).map((l) => [u.valToPos(l.at_s, "x", true), l.leader]);
 			const strip = crowded(u, seen.length);
 			for (const [x] of strip ? seen : []) c.fillRect(Math.round(x - px), b.top - 5 * px, 2 * px, 4 * px);
 			if (strip) seen.length = 0;

@@ -13,7 +13,7 @@
 	// ratios draws each ratio as a dot with its interval as a bar, on a log scale
 	// that is the same for all and has 1 in its middle.
 	function ratios(rows) {
-		const far = Math.max(Math.log(1.1), ...rows.flatMap((r) => [r.value, r.low, r.high]).filter((x) => x > 0).map((x) => Math.abs(Math.log(x)))) * 1.08;
+		const far = Math.max(Math.log(1.1), ...rows.flatMap((r) => [r.ratio, r.low, r.high]).filter((x) => x > 0).map((x) => Math.abs(Math.log(x)))) * 1.08;
 		const at = (x) => 50 + 48 * Math.log(x) / far, place = (x) => at(x).toFixed(2) + "%";
 		const half = [1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000].filter((x) => Math.log(x) <= far && Math.log(x) >= far / 5);
 		const tick = half.length > 0 ? half[half.length - 1] : null;
@@ -22,7 +22,7 @@
 			const svg = drawn("svg", { "aria-hidden": "true" });
 			for (const x of ticks) svg.append(drawn("line", { class: x === 1 ? "one" : "tick", x1: place(x), x2: place(x), y1: "0", y2: "100%" }));
 			if (r.low > 0 && r.high > 0) svg.append(drawn("line", { class: "bar", x1: place(r.low), x2: place(r.high), y1: "50%", y2: "50%" }));
-			if (r.value > 0) svg.append(drawn("circle", { class: "dot", cx: place(r.value), cy: "50%", r: "5" }));
+			if (r.ratio > 0) svg.append(drawn("circle", { class: "dot", cx: place(r.ratio), cy: "50%", r: "5" }));
 			return svg;
 		};
 		const scale = drawn("svg", { class: "scale", "aria-hidden": "true" });

@@ -52,7 +52,7 @@
 
 	// acknowledged shows which node acknowledged writes when: a row for each node.
 	function acknowledged(timeline, a) {
-		const rows = a.nodes.length, row = (node) => rows - 1 - node;
+		const nodes = [...new Set(a.intervals.map((i) => i.server))], rows = nodes.length, row = (node) => rows - 1 - node;
 		const paint = (u) => {
 			const c = u.ctx, b = u.bbox, px = devicePixelRatio, low = u.scales.x.min, high = u.scales.x.max;
 			const box = (from, to, bottom, top) => {
@@ -64,31 +64,32 @@
 			c.beginPath(); c.rect(b.left, b.top, b.width, b.height); c.clip();
 			c.fillStyle = color("invalid");
 			c.globalAlpha = .18;
-			for (const both of a.both) box(both.from_s, both.to_s, 0, rows);
+			for (const both of a.overlaps) box(both.from_s, both.to_s, 0, rows);
 			c.globalAlpha = 1;
 			for (const i of a.intervals) {
-				c.fillStyle = color(colors[i.node % colors.length]);
-				box(i.from_s, i.to_s, row(i.node) + .3, row(i.node) + .7);
-				if (i.lost_s === null) continue;
+				const node = nodes.indexOf(i.server);
+				c.fillStyle = color(colors[node % colors.length]);
+				box(i.from_s, i.to_s, row(node) + .3, row(node) + .7);
+				if (i.lost_from_s === null) continue;
 				c.fillStyle = color("invalid");
-				box(i.lost_s, i.to_s, row(i.node) + .14, row(i.node) + .22);
+				box(i.lost_from_s, i.to_s, row(node) + .14, row(node) + .22);
 			}
 			c.restore();
 		};
-		const at = (node, t) => a.intervals.find((i) => i.node === node && t + .5 * timeline.bin_s >= i.from_s && t - .5 * timeline.bin_s <= i.to_s);
+		const at = (node, t) => a.intervals.find((i) => i.server === nodes[node] && t + .5 * timeline.bin_s >= i.from_s && t - .5 * timeline.bin_s <= i.to_s);
 		const spec = overTime(timeline, {
-			name: "acknowledged", title: "Writes acknowledged by node", named: true, height: 70 + 34 * rows, paint, shape: [a.nodes, a.intervals, a.both],
+			name: "acknowledged", title: "Writes acknowledged by node", named: true, height: 70 + 34 * rows, paint, shape: [a.intervals, a.overlaps],
 			describe: "Which node acknowledged writes over the time of the run",
-			lines: a.nodes.map((name, node) => ({ label: name, color: colors[node % colors.length], column: timeline.at_s.map((t) => at(node, t) ? row(node) + .5 : null) })),
+			lines: nodes.map((name, node) => ({ label: name, color: colors[node % colors.length], column: timeline.at_s.map((t) => at(node, t) ? row(node) + .5 : null) })),
 		});
 		const options = spec.options;
 		spec.options = () => {
 			const o = options();
 			o.scales.y = { range: () => [0, rows] };
-			o.axes[1] = Object.assign(charts.scaleAxis(false, digits), { splits: () => a.nodes.map((_, i) => row(i) + .5), values: () => a.nodes, grid: { show: false } });
+			o.axes[1] = Object.assign(charts.scaleAxis(false, digits), { splits: () => nodes.map((_, i) => row(i) + .5), values: () => nodes, grid: { show: false } });
 			o.series.slice(1).forEach((s, node) => Object.assign(s, {
 				paths: () => null, points: { show: false },
-				value: (u, v, i, n) => { if (n === null || n === undefined) return ""; const x = at(node, timeline.at_s[n]); return x ? x.describe : "none"; },
+				value: (u, v, i, n) => { if (n === null || n === undefined) return ""; const x = at(node, timeline.at_s[n]); return x ? group(x.acknowledged) + (x.lost > 0 ? `, of which ${group(x.lost)} lost` : "") : "none"; },
 			}));
 			return o;
 		};
@@ -159,7 +160,7 @@
 			const cut = data.around.faults.some((f) => f.cut) ? "; of a fault that lasts longer the first two minutes" : "";
 			say.push(`Around a fault: what committed in each ${digits(data.around.step_s * 1000)} ms, as a rate, from 5 seconds before the injection to 5 seconds after all was over${cut}. ${data.around.note} `);
 		}
-		if (data.acknowledged) say.push(`By node: from when to when it acknowledged writes${data.acknowledged.intervals.some((i) => i.lost_s !== null) ? "; the thin line below: from when on some of them are lost" : ""}${data.acknowledged.both.length > 0 ? "; red behind: two nodes took writes at once, or were ready to" : ""}. `);
+		if (data.acknowledged) say.push(`By node: from when to when it acknowledged writes${data.acknowledged.intervals.some((i) => i.lost_from_s !== null) ? "; the thin line below: from when on some of them are lost" : ""}${data.acknowledged.overlaps.length > 0 ? "; red behind: two nodes took writes at once, or were ready to" : ""}. `);
 		if (data.heat) say.push(`Each transaction: the darker, the more of them in a ${bin(data.heat.bin_s)} and a tenth of a decade, on a logarithmic scale of colour. `);
 		if (data.kinds && data.kinds.bin_s > 1) say.push(`By kind a point stands for ${bin(data.kinds.bin_s)}, all of whose transactions are in its percentiles. `);
 		return say;

@@ -237,7 +237,7 @@ func noRuns(files []string) error {
 }
 
 // printComparison prints a comparison whose runs are in these directories, its own being dir.
-func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) (*report.ComparisonData, error) {
+func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) (*report.Document, error) {
 	sides := make([]report.Side, len(b.Names))
 	for i, folder := range runs {
 		recorded, err := recordedRun(folder)
@@ -257,7 +257,7 @@ func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) 
 		c.CutOff(missing)
 	}
 	if format == output.Text {
-		return c, c.WriteText(a.Stdout, a.textOptions(dir).Width)
+		return c, c.WriteText(a.Stdout, report.Options{Width: cmp.Or(a.textOptions(dir).Width, report.Unwrapped), Detail: report.Full})
 	}
 	return c, a.printSet(output.OfComparison(sides, c, dir, missing), format)
 }
@@ -271,7 +271,7 @@ func (a *app) printSet(s *output.Set, format string) error {
 }
 
 // comparisonPage makes the page of a comparison in its directory, and if named says where.
-func (a *app) comparisonPage(c *report.ComparisonData, dir string, named bool) error {
+func (a *app) comparisonPage(c *report.Document, dir string, named bool) error {
 	d := run.Directory{Path: dir}
 	if err := d.WriteFrom(report.ComparisonPageName, c.WritePage); err != nil {
 		return err

@@ -13,43 +13,29 @@ import (
 // PageName is the page's name in the directory of a matrix.
 const PageName = "isolation.html"
 
-// Chart is the data of the table of a page, whose cells lead to what was seen.
+// Chart is the data of the table of a page, whose cells lead to the evidence.
 type Chart struct {
-	Anomalies   []PageAnomaly `json:"anomalies"`
-	Levels      []PageLevel   `json:"levels"`
-	NoSchedules string        `json:"no_schedules"`
-	Legend      string        `json:"legend"`
+	Anomalies   []report.Setting `json:"anomalies"` // the columns, with what each means
+	Levels      []PageLevel      `json:"levels"`
+	NoSchedules string           `json:"no_schedules"`
+	Legend      string           `json:"legend"`
 }
 
-// PageAnomaly is one column.
-type PageAnomaly struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
-}
-
-// PageLevel is one row, and a section of its own.
+// PageLevel is a row, and a section of its own. It has the keys of Level, some of them in words.
 type PageLevel struct {
-	Name         string     `json:"name"`
-	Default      bool       `json:"default"`
-	Claims       string     `json:"claims"`
-	ClaimsShort  string     `json:"claims_short"` // without its meaning in words
-	Source       string     `json:"source"`
-	Bound        string     `json:"upper_bound"`
-	Transactions uint64     `json:"transactions"`
-	Schedules    int        `json:"schedules"`
-	Summary      string     `json:"summary"`
-	Verdict      string     `json:"verdict"`
-	Cells        []PageCell `json:"cells"` // one each column
-	Loads        []Load     `json:"loads"`
+	*Level
+	Claims      string     `json:"claims"`
+	ClaimsShort string     `json:"claims_short"` // without its meaning in words
+	Bound       string     `json:"upper_bound"`
+	Summary     string     `json:"summary"`
+	Anomalies   []PageCell `json:"anomalies"` // for each column
 }
 
 // PageCell is one anomaly at one level.
 type PageCell struct {
-	Mark     string             `json:"mark"`
-	Few      bool               `json:"few_transactions"`
-	Sentence string             `json:"sentence"`
-	Load     []string           `json:"load"` // what load saw
-	Variants []schedule.Outcome `json:"variants"`
+	*Cell
+	Mark     string `json:"mark"`
+	Sentence string `json:"sentence"`
 }
 
 // Document returns the document of the matrix.
@@ -80,22 +66,14 @@ func (m *Matrix) Document() *report.Document {
 func (m *Matrix) chart() *Chart {
 	c := &Chart{Levels: []PageLevel{}, NoSchedules: m.NoSchedules, Legend: Legend}
 	for _, a := range schedule.Anomalies() {
-		c.Anomalies = append(c.Anomalies, PageAnomaly{a.String(), a.Text()})
+		c.Anomalies = append(c.Anomalies, report.Setting{Name: a.String(), Value: a.Text()})
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		p := PageLevel{
-			Name: l.Name, Default: l.Default, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Source: l.Source,
-			Bound: l.Bound(), Transactions: l.Transactions, Schedules: l.Schedules, Summary: l.Summary + l.Unseen(),
-			Verdict: l.Verdict, Loads: l.Loads,
-		}
+		p := PageLevel{Level: l, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Bound: l.Bound(), Summary: l.Summary + l.Unseen()}
 		for _, a := range schedule.Anomalies() {
-			c := l.Anomalies[a.String()]
-			cell := PageCell{Mark: c.Mark(), Few: c.Few, Sentence: c.Sentence(), Load: []string{}, Variants: c.Variants}
-			if c.Load == LoadSeen {
-				cell.Load = c.Witnesses[len(c.Witnesses)-1:]
-			}
-			p.Cells = append(p.Cells, cell)
+			cell := l.Anomalies[a.String()]
+			p.Anomalies = append(p.Anomalies, PageCell{cell, cell.Mark(), cell.Sentence()})
 		}
 		c.Levels = append(c.Levels, p)
 	}

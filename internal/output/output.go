@@ -95,8 +95,8 @@ func OfRun(dir string, r *report.Result) *Set {
 
 // OfComparison returns the set of a comparison. dir is its directory, empty if there is none, and
 // missing says why runs are missing, empty if none is.
-func OfComparison(sides []report.Side, c *report.ComparisonData, dir, missing string) *Set {
-	s := &Set{Lead: []string{"side"}, Whole: &Whole{Kind: "comparison", Name: dir}, document: c.Document}
+func OfComparison(sides []report.Side, c *report.Document, dir, missing string) *Set {
+	s := &Set{Lead: []string{"side"}, Whole: &Whole{Kind: "comparison", Name: dir}, document: c}
 	for i, side := range sides {
 		name := report.SideName(i)
 		for _, r := range side.Runs {
@@ -146,8 +146,8 @@ func writeMarkdown(w io.Writer, s *Set) error {
 	return err
 }
 
-func comparisonOf(runs []Run, compared *report.ComparisonData) *comparison {
-	c := &comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: compared.Ratios}
+func comparisonOf(runs []Run, compared *report.Document) *comparison {
+	c := &comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: report.Ratios(compared)}
 	for _, r := range runs {
 		c.Runs = append(c.Runs, comparedRun{r.Lead[0], r.Dir, r.Result})
 	}

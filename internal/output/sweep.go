@@ -47,7 +47,11 @@ func OfSweep(b *sweep.Book, dir string, read Reader) (*Set, error) {
 			return nil, err
 		}
 		if r.Result == nil {
-			r.Figs, r.Result = pointFigures(spec.Axis, p), pointResult(b, p)
+			r.Figs, r.Result = p.Figures(), pointResult(b, p)
+			r.Figs[unsent] = float64(p.Backlog)
+			if spec.Axis != sweep.Nodes {
+				r.Figs[string(spec.Axis)] = p.Value
+			}
 		}
 		add(p.Value, r)
 	}
@@ -87,7 +91,7 @@ func OfScenarios(b *sweep.Book, published []study.Published, dir string, read Re
 				return nil, err
 			}
 			if r.Result == nil {
-				r.Figs, r.Result = rowFigures(row), &report.Result{Verdict: row.Verdict, Database: row.Database, Reason: noFolder}
+				r.Figs, r.Result = row.Figures(), &report.Result{Verdict: row.Verdict, Database: row.Database, Reason: noFolder}
 			}
 		}
 		r.Lead, r.Key = []string{name}, report.Setting{Name: "scenario", Value: name}
@@ -166,46 +170,4 @@ func pointResult(b *sweep.Book, p *sweep.Point) *report.Result {
 		r.Objectives = []report.Objective{{Name: "objectives", Status: p.Objectives, Detail: p.ObjectivesText}}
 	}
 	return r
-}
-
-// pointFigures are the numbers that a sweep kept of a step, by their keys in a result. Of what was
-// never sent it has the sum alone.
-func pointFigures(axis sweep.Axis, p *sweep.Point) map[string]float64 {
-	figures := map[string]float64{unsent: float64(p.Backlog)}
-	if axis != sweep.Nodes {
-		figures[string(axis)] = p.Value
-	}
-	if p.Samples > 0 {
-		figures["committed"] = float64(p.Samples)
-	}
-	return known(figures, map[string]*float64{
-		"tps.mean": p.TPS, "tps_interval.low": p.Low, "tps_interval.high": p.High, "tps.median": p.Median, "tps.max": p.Best,
-		"latency_ms.mean": p.MeanMS, "latency_ms.p50": p.P50MS, "latency_ms.p99": p.P99MS, "latency_ms.p999": p.P999MS, "latency_ms.max": p.MaxMS,
-	})
-}
-
-// rowFigures are the numbers that a sweep over scenarios kept of a run, by their keys in a result.
-// One without clients has no load phase that is known.
-func rowFigures(r *sweep.Point) map[string]float64 {
-	figures := map[string]float64{}
-	if r.Clients > 0 {
-		figures["clients"], figures["committed"] = float64(r.Clients), float64(r.Committed)
-	}
-	if r.Footprint != nil {
-		figures["footprint_bytes"] = float64(*r.Footprint)
-	}
-	return known(figures, map[string]*float64{
-		"tps.mean": r.TPS, "tps.median": r.Median, "tps.max": r.Best,
-		"latency_ms.mean": r.MeanMS, "latency_ms.p99": r.P99MS, "latency_ms.max": r.MaxMS,
-	})
-}
-
-// known adds the values that are not nil to the figures.
-func known(figures map[string]float64, more map[string]*float64) map[string]float64 {
-	for name, x := range more {
-		if x != nil {
-			figures[name] = *x
-		}
-	}
-	return figures
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"bytes"
 	"slices"
 	"strings"
@@ -25,12 +26,14 @@ func recorded(dir, workload, verdict string, tps ...uint64) Recorded {
 	return r
 }
 
+var unwrapped = Options{Width: Unwrapped, Detail: Full}
+
 func side(name string, runs ...Recorded) Side { return Side{Name: name, Runs: runs} }
 
 func compared(t *testing.T, sides ...Side) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := data(t, sides, "").WriteText(&out, 0); err != nil {
+	if err := data(t, sides, "").WriteText(&out, unwrapped); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -123,7 +126,7 @@ func TestComparisonWidth(t *testing.T) {
 	c := data(t, []Side{side("a", recorded("a", "bank", "valid", 1000, 1100)), side(strings.Repeat("b", 20), other)}, "")
 	for width, wide := range map[int]bool{80: false, 0: true} {
 		var out bytes.Buffer
-		if err := c.WriteText(&out, width); err != nil {
+		if err := c.WriteText(&out, Options{Width: cmp.Or(width, Unwrapped), Detail: Full}); err != nil {
 			t.Fatal(err)
 		}
 		found := false
@@ -148,7 +151,7 @@ func TestStarvedSideIsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := d.WriteText(&out, 0); err != nil {
+	if err := d.WriteText(&out, unwrapped); err != nil {
 		t.Fatal(err)
 	}
 	if want := "warning           B: the host was starved in other."; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "A: the host") {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -20,12 +19,6 @@ const (
 	mostRuns   = 24
 	mostPoints = 600
 )
-
-// ComparisonData is the result of two or more sides.
-type ComparisonData struct {
-	*Document
-	Ratios []ComparisonRatio
-}
 
 // ComparisonRatio is one measurement of a side, divided by the same measurement of the first side. An
 // unknown value is null.
@@ -55,24 +48,18 @@ type ComparisonLine struct {
 	TPS   []num  `json:"tps"` // null when the load phase was over
 }
 
-// WriteText writes the comparison for people. Lines are wrapped at a width in columns; 0: no line
-// is broken.
-func (d *ComparisonData) WriteText(w io.Writer, width int) error {
-	return d.Document.WriteText(w, Options{Width: cmp.Or(width, Unwrapped), Detail: Full})
-}
-
 // mostWrong is how many invalid runs are shown with their findings.
 const mostWrong = 5
 
 // Compare compares sides. dir is the directory of the page, from which the runs are linked,
 // and command repeats the comparison. It returns an error for runs of different workloads, and
 // for runs without a load phase.
-func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
+func Compare(sides []Side, dir, command string) (*Document, error) {
 	if err := sameKind(sides); err != nil {
 		return nil, err
 	}
 	first, runs := sides[0].Runs[0].Result, allRuns(sides)
-	d := &ComparisonData{Document: NewDocument(first.Workload, distinct(runs, databaseOf), first.StartedAt, first.Stroppy), Ratios: []ComparisonRatio{}}
+	d := NewDocument(first.Workload, distinct(runs, databaseOf), first.StartedAt, first.Stroppy)
 	d.Notes, d.Answer = comparisonNotes(sides), []string{}
 	d.Subject = fmt.Sprintf("comparison of %s on %s", d.Workload, d.Database)
 	verdict, reason := CombinedVerdict("run", runs, func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
@@ -93,11 +80,21 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 		means.Add(cells...)
 	}
 	var figures []PageFigure
+	var list []ComparisonRatio
 	ratios := NewPageTable("", "95 % intervals, each by itself.", []int{0, 1, 3}, "", "measurement", "ratio (95 % interval)", "difference")
 	for i := 1; i < len(sides); i++ {
-		figures = append(figures, d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i]))))
+		c := stats.Compare(samples(&sides[0]), samples(&sides[i]))
+		d.Answer = append(d.Answer, answer(SideName(0), SideName(i), c))
+		names := SideName(i) + " against " + SideName(0)
+		figures = append(figures, throughputRatio(names, c.TPS))
+		list = append(list, ratioRow(names, "throughput", c.TPS))
+		for _, l := range comparedLatencies {
+			if r, ok := c.Latency[l.key]; ok {
+				list = append(list, ratioRow(names, "latency "+l.name, r))
+			}
+		}
 	}
-	for _, r := range d.Ratios {
+	for _, r := range list {
 		ratios.Add(r.Against, r.Name, r.Text, r.Difference)
 	}
 	d.Add(Section{ID: failedID, Title: "What is wrong", Checks: wrongRuns(runs, dir)})
@@ -107,7 +104,7 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 		s.Text = []string{fmt.Sprintf("Of %s. Read the ratios with that in mind.", strings.Join(names, " | "))}
 	}
 	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage})
-	d.Add(Section{ID: "ratios", Title: "Ratios", Chart: &Chart{"ratios", d.Ratios}, In: InPage,
+	d.Add(Section{ID: "ratios", Title: "Ratios", Chart: &Chart{"ratios", list}, In: InPage,
 		Note: "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. Where the bar holds 1 no difference is shown, which does not prove that there is none."})
 	d.Add(Section{ID: "table", Title: "Side by side", Tables: []PageTable{means}})
 	d.Add(Section{ID: "tables", Title: "Of the workload", Tables: comparedTables(sides)})
@@ -173,29 +170,19 @@ func comparedTables(sides []Side) []PageTable {
 	return tables
 }
 
-// against adds the ratios of a side to the first side, and returns the ratio of the throughput.
-func (d *ComparisonData) against(side int, c stats.Comparison) PageFigure {
-	d.Answer = append(d.Answer, answer(SideName(0), SideName(side), c))
-	names := SideName(side) + " against " + SideName(0)
-	f, ratio := Figure("Throughput, "+names, NotKnown, ""), c.TPS.Ratio
+// throughputRatio returns the ratio of two throughputs in large type.
+func throughputRatio(names string, r stats.Ratio) PageFigure {
+	f, ratio := Figure("Throughput, "+names, NotKnown, ""), r.Ratio
 	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
 	switch {
-	case ratio.Known() && c.TPS.Difference != stats.DifferenceNone:
+	case ratio.Known() && r.Difference != stats.DifferenceNone:
 		f = Figure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", interval)
 	case ratio.Known():
 		f = Figure(f.Name, "no difference shown", "", fmt.Sprintf("ratio %.3f", ratio.Value), interval)
 	case ratio.Value > 0:
 		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", ratio.Value))
 	}
-	if c.TPS.Detail != "" {
-		f.Below = append(f.Below, c.TPS.Detail)
-	}
-	d.Ratios = append(d.Ratios, ratioRow(names, "throughput", c.TPS))
-	for _, l := range comparedLatencies {
-		if r, ok := c.Latency[l.key]; ok {
-			d.Ratios = append(d.Ratios, ratioRow(names, "latency "+l.name, r))
-		}
-	}
+	f.Below = append(f.Below, labelled("", r.Detail)...)
 	return f
 }
 
@@ -348,4 +335,10 @@ func runsTable(sides []Side, dir string) PageTable {
 	}
 	slices.SortStableFunc(t.Rows, func(a, b PageRow) int { return cmp.Compare(a.Cells[0], b.Cells[0]) })
 	return t
+}
+
+// Ratios returns the ratios of a comparison.
+func Ratios(comparison *Document) []ComparisonRatio {
+	list, _ := comparison.Section("ratios").Chart.Data.([]ComparisonRatio)
+	return list
 }

@@ -44,7 +44,7 @@ func comparisons() map[string][]Side {
 	}
 }
 
-func data(t *testing.T, sides []Side, command string) *ComparisonData {
+func data(t *testing.T, sides []Side, command string) *Document {
 	t.Helper()
 	d, err := Compare(sides, "c", command)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestComparisonPageSays(t *testing.T) {
 	if b, c := d.Section("figures").Figures[0], d.Section("figures").Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
 		t.Errorf("the measurements are %+v and %+v, the verdict %s", b, c, d.Verdict)
 	}
-	for _, r := range d.Ratios {
+	for _, r := range Ratios(d) {
 		if r.Shown != (r.Low != nil && (*r.Low > 1 || *r.High < 1)) {
 			t.Errorf("a difference is shown: %+v", r)
 		}

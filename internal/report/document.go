@@ -120,6 +120,14 @@ func (d *Document) AddFiles(o Options, names string, finished bool) {
 	d.Add(s)
 }
 
+// SavePage puts the page of the document into a directory at once.
+func (d *Document) SavePage(dir, name string) error {
+	if err := WriteFile(dir, name, d.WritePage); err != nil {
+		return fmt.Errorf("write the page %s in %s: %w", name, dir, err)
+	}
+	return nil
+}
+
 // Section returns the first section of a name; an empty one if there is none.
 func (d *Document) Section(id string) *Section {
 	for i := range d.Sections {

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -14,15 +13,25 @@ import (
 	"stroppy/internal/sweep"
 )
 
-// books are the sweeps that the tests of package sweep make their pages of.
-func books(t *testing.T) (books map[string]*sweep.Book) {
+// books returns the sweeps that the tests of package sweep make their pages of.
+func books(t *testing.T) map[string]*sweep.Book {
 	t.Helper()
-	text, err := os.ReadFile("../sweep/testdata/books.json")
+	var texts map[string]json.RawMessage
+	data, err := os.ReadFile("../sweep/testdata/books.json")
+	if err == nil {
+		err = json.Unmarshal(data, &texts)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &books); err != nil {
-		t.Fatal(err)
+	books, dir := map[string]*sweep.Book{}, t.TempDir()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, string(sweep.Steps)), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if books[name], err = sweep.Steps.Read(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return books
 }
@@ -30,15 +39,15 @@ func books(t *testing.T) (books map[string]*sweep.Book) {
 // page writes the page of a sweep into a file.
 func page(t *testing.T, name string, b *sweep.Book) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), name+".html")
-	var out bytes.Buffer
-	if err := sweep.Page(&out, b, report.Options{Dir: "runs/curve"}, "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over); err != nil {
+	dir := t.TempDir()
+	d, err := sweep.NewDocument(b, "runs/curve", "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over)
+	if err == nil {
+		err = d.SavePage(dir, name+".html")
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return filepath.Join(dir, name+".html")
 }
 
 // sweepCharts are those that a page must have.

@@ -144,7 +144,11 @@ func data(t *testing.T, b *Book) *page {
 func render(t *testing.T, b *Book) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Page(&out, b, report.Options{Dir: "runs/curve"}, data(t, b).Section("what").Command); err != nil {
+	d, err := NewDocument(b, "runs/curve", data(t, b).Section("what").Command)
+	if err == nil {
+		err = d.WritePage(&out)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -285,7 +289,7 @@ func TestPageOfSizes(t *testing.T) {
 // TestUnknownIsNotZero holds that what is not known is said to be so.
 func TestUnknownIsNotZero(t *testing.T) {
 	d := data(t, books()["nothing"])
-	if s := d.Steps[0]; s.TPS != nil || s.Low != nil || s.P99 != nil || d.Law != nil {
+	if s := d.Steps[0]; s.TPS != nil || s.Low != nil || s.P99MS != nil || d.Law != nil {
 		t.Errorf("a step that did nothing is %+v", s)
 	}
 	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 5 {
@@ -435,7 +439,11 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := Page(&out, b, report.Options{Dir: "dir"}, "again"); err != nil {
+		d, err := NewDocument(b, "dir", "again")
+		if err == nil {
+			err = d.WritePage(&out)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(out.Bytes(), []byte("</script>")); n < 5 || n > 6 {

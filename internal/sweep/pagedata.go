@@ -15,22 +15,14 @@ import (
 // PageName is the page's name in the directory of the sweep.
 const PageName = "sweep.html"
 
-// Page writes the sweep in the directory of the options as one HTML file that needs nothing
-// else. again is the command that repeats the sweep, or continues one that is not finished.
-func Page(w io.Writer, b *Book, o report.Options, again string) error {
+// SavePage puts the page of the sweep into the directory of the options at once. again is the command that
+// repeats the sweep, or continues an unfinished one.
+func SavePage(b *Book, o report.Options, again string) error {
 	d, err := NewDocument(b, cmp.Or(o.Quoted, o.Dir), again)
 	if err != nil {
 		return err
 	}
-	return d.WritePage(w)
-}
-
-// SavePage makes the page in the sweep's directory, and puts it in place at once.
-func SavePage(b *Book, o report.Options, again string) error {
-	if err := report.WriteFile(o.Dir, PageName, func(w io.Writer) error { return Page(w, b, o, again) }); err != nil {
-		return fmt.Errorf("make the page of the sweep in %s: %w", o.Dir, err)
-	}
-	return nil
+	return d.SavePage(o.Dir, PageName)
 }
 
 // Text writes the sweep in the directory of the options for people.
@@ -52,21 +44,12 @@ type Charts struct {
 	Repeated bool       `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
 }
 
-// PageStep is one value of the axis in the charts: where it was measured more than once,
-// the medians. What is not known is null.
+// PageStep is one value of the axis in the charts. If it was measured more than once, it has the medians.
 type PageStep struct {
-	Value   float64  `json:"value"`
-	Label   string   `json:"label"`
-	Verdict string   `json:"verdict"`
-	Full    bool     `json:"full"` // the maximum rate
-	Kept    bool     `json:"kept"` // its rate, where it had one, as far as is known
-	TPS     *float64 `json:"tps"`
-	Low     *float64 `json:"low"`
-	High    *float64 `json:"high"`
-	P50     *float64 `json:"p50_ms"`
-	P99     *float64 `json:"p99_ms"`
-	P999    *float64 `json:"p999_ms"`
-	Max     *float64 `json:"max_ms"`
+	Point
+	Label string `json:"label"`
+	Full  bool   `json:"full"` // the maximum rate
+	Kept  bool   `json:"kept"` // its rate, if it has one, as far as is known
 }
 
 // PageKnee is where the throughput-latency curve bends.
@@ -150,9 +133,7 @@ func summarize(axis Axis, points []Point) *summary {
 	s := &summary{charts: &Charts{Axis: axis, Steps: []PageStep{}, Repeated: repeated(points)}}
 	for _, p := range merge(points) {
 		s.charts.Steps = append(s.charts.Steps, PageStep{
-			Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS, Low: p.Low, High: p.High,
-			P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
-			Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
+			Point: p, Label: label(axis, p.Value), Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
 		})
 	}
 	s.tables = []report.PageTable{spreadTable(axis, points)}

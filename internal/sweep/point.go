@@ -68,23 +68,44 @@ func NewPoint(value float64, dir string, r *report.Result) Point {
 	if due := value * (d.WarmupSeconds + d.Seconds); due > 0 {
 		p.Left = min(1, float64(p.Backlog)/due)
 	}
-	if t := d.TPS; t != nil {
-		p.TPS, p.Median, p.Best = t.Mean, t.Median, t.Max
-	}
-	if i := d.Interval; i != nil {
-		p.Low, p.High = &i.Low, &i.High
-	}
-	if l := d.Latency; l != nil {
-		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = &l.Mean, &l.P50, &l.P99, &l.P999, &l.Max
+	if d.Latency != nil {
 		p.Samples = d.Committed
 	}
-	for _, x := range []**float64{
-		&p.TPS, &p.Low, &p.High, &p.Median, &p.Best, &p.MeanMS, &p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS,
-	} {
-		if *x != nil {
-			*x = new(report.Rounded(**x, 6))
+	for key, measure := range p.measures() {
+		if x, known := r.Figure(key); known {
+			*measure = new(report.Rounded(x, 6))
 		}
 	}
 	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady
 	return p
+}
+
+// measures returns the throughput and the latencies by their keys in result.json.
+func (p *Point) measures() map[string]**float64 {
+	return map[string]**float64{
+		"tps.mean": &p.TPS, "tps_interval.low": &p.Low, "tps_interval.high": &p.High, "tps.median": &p.Median, "tps.max": &p.Best,
+		"latency_ms.mean": &p.MeanMS, "latency_ms.p50": &p.P50MS, "latency_ms.p99": &p.P99MS,
+		"latency_ms.p999": &p.P999MS, "latency_ms.max": &p.MaxMS,
+	}
+}
+
+// Figures returns the known figures of a run by their keys in result.json. Without clients there was no load
+// phase that is known.
+func (p *Point) Figures() map[string]float64 {
+	figures := map[string]float64{}
+	for key, measure := range p.measures() {
+		if *measure != nil {
+			figures[key] = **measure
+		}
+	}
+	if p.Samples > 0 || p.Clients > 0 {
+		figures["committed"] = float64(max(p.Samples, p.Committed))
+	}
+	if p.Clients > 0 {
+		figures["clients"] = float64(p.Clients)
+	}
+	if p.Footprint != nil {
+		figures["footprint_bytes"] = float64(*p.Footprint)
+	}
+	return figures
 }

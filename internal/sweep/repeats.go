@@ -54,9 +54,9 @@ func together(same []Point) Point {
 		}
 		return nil
 	}
-	m.TPS, m.Median, m.Best = middle(func(p *Point) *float64 { return p.TPS }), middle(func(p *Point) *float64 { return p.Median }), middle(func(p *Point) *float64 { return p.Best })
-	m.MeanMS, m.P50MS = middle(func(p *Point) *float64 { return p.MeanMS }), middle(func(p *Point) *float64 { return p.P50MS })
-	m.P99MS, m.P999MS, m.MaxMS = middle(p99), middle(func(p *Point) *float64 { return p.P999MS }), middle(func(p *Point) *float64 { return p.MaxMS })
+	for key, measure := range m.measures() {
+		*measure = middle(func(p *Point) *float64 { return *p.measures()[key] })
+	}
 	m.Left = *middle(func(p *Point) *float64 { return &p.Left })
 	m.Backlog = uint64(*middle(func(p *Point) *float64 { return new(float64(p.Backlog)) }))
 	m.Low, m.High = spread(same, func(p *Point) *float64 { return p.TPS })

@@ -4,7 +4,7 @@
 // and latency may bend back, which no function of x does.
 (() => {
 	const c = window.stroppy.charts, kinds = window.stroppy.kinds, place = window.stroppy.parts.chart;
-	const lines = [["50 %", "p50_ms", "blue", []], ["99 %", "p99_ms", "red", []], ["99.9 %", "p999_ms", "purple", [6, 3]]];
+	const lines = [["50 %", "latency_p50_ms", "blue", []], ["99 %", "latency_p99_ms", "red", []], ["99.9 %", "latency_p999_ms", "purple", [6, 3]]];
 
 	// brush gives a canvas with the helpers that marks are made with, clipped to the
 	// chart unless outside is asked for.
@@ -140,7 +140,7 @@
 		const curve = d.law ? d.law.curve : [], at = new Map(curve);
 		const xs = [...new Set([...known.keys(), ...at.keys()])].sort((a, b) => a - b);
 		const most = d.law ? d.law.most : 0;
-		const highest = Math.max(...d.steps.map((s) => s.high ?? s.tps ?? 0), ...curve.map((p) => p[1]), 0);
+		const highest = Math.max(...d.steps.map((s) => s.tps_high ?? s.tps ?? 0), ...curve.map((p) => p[1]), 0);
 		const paint = (u) => brush(u, (g, px, X, Y, b) => {
 			if (d.law) {
 				g.save();
@@ -168,12 +168,12 @@
 			}
 			for (const s of d.steps.filter((s) => s.tps !== null)) {
 				const x = X(s.value), colour = c.color("blue");
-				if (s.low !== null && s.high !== null) {
+				if (s.tps_low !== null && s.tps_high !== null) {
 					g.strokeStyle = colour;
 					g.setLineDash([]);
 					g.beginPath();
-					g.moveTo(x, Y(s.low)); g.lineTo(x, Y(s.high));
-					for (const end of [s.low, s.high]) { g.moveTo(x - 4 * px, Y(end)); g.lineTo(x + 4 * px, Y(end)); }
+					g.moveTo(x, Y(s.tps_low)); g.lineTo(x, Y(s.tps_high));
+					for (const end of [s.tps_low, s.tps_high]) { g.moveTo(x - 4 * px, Y(end)); g.lineTo(x + 4 * px, Y(end)); }
 					g.stroke();
 				}
 				shape(g, px, "dot", x, Y(s.tps), colour);
@@ -211,7 +211,7 @@
 
 	// ofSizes is the latency by N.
 	function ofSizes(d) {
-		const all = [...lines, ["max", "max_ms", "grey", [2, 2]]];
+		const all = [...lines, ["max", "latency_max_ms", "grey", [2, 2]]];
 		const paint = (u) => brush(u, (g, px, X, Y) => {
 			for (const s of d.steps) for (const [, key] of all) if (s[key] !== null) flag(g, px, s, X(s.value), Y(s[key]));
 		});
@@ -238,10 +238,10 @@
 		return drawn(ofRate(d), said, d);
 	};
 	kinds.size = (d) => {
-		const said = d.steps.some((s) => s.low !== null) ? [d.repeated ? "Points: medians. Bars: from the least to the most where a step was measured more than once, else 95 % intervals. " : "Bars: 95 % intervals. "] : [];
+		const said = d.steps.some((s) => s.tps_low !== null) ? [d.repeated ? "Points: medians. Bars: from the least to the most where a step was measured more than once, else 95 % intervals. " : "Bars: 95 % intervals. "] : [];
 		if (d.law) said.push("Dotted: as many times the throughput of one. ");
 		if (d.law && d.law.curve.some((p) => p[0] > d.law.most)) said.push("Broken: predicted, beyond what was measured. ");
-		if (d.steps.some((s) => s.low !== null) && d.steps.some((s) => s.tps !== null && s.low === null)) said.push("A step without a bar was too short for an interval. ");
+		if (d.steps.some((s) => s.tps_low !== null) && d.steps.some((s) => s.tps !== null && s.tps_low === null)) said.push("A step without a bar was too short for an interval. ");
 		return drawn(ofLaw(d), said, d);
 	};
 	kinds.sizes = (none, page) => drawn(ofSizes(page.sections.find((s) => s.id === "curve").chart.data), [], { steps: [] });

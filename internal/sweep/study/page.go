@@ -92,12 +92,9 @@ func judge(b *sweep.Book, d *report.Document) {
 	}
 }
 
-// SavePage makes the page in the sweep's directory, and puts it in place at once.
+// SavePage puts the page into the directory of the sweep at once.
 func SavePage(b *sweep.Book, dir string, published []Published, again string) error {
-	if err := report.WriteFile(dir, PageName, NewDocument(b, published, again).WritePage); err != nil {
-		return fmt.Errorf("make the page of the sweep in %s: %w", dir, err)
-	}
-	return nil
+	return NewDocument(b, published, again).SavePage(dir, PageName)
 }
 
 // Text writes the sweep in a directory for people.

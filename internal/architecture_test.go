@@ -72,7 +72,7 @@ func importRules() []importRule {
 		{name: "internal/check/text", imports: []string{"internal/check", "internal/check/cause", "internal/check/fact", "internal/history", "internal/isolation"}},
 		{name: "internal/check/checktest", imports: []string{"internal/check", "internal/check/text", "internal/history"}},
 		{name: "internal/check/fact", imports: []string{"internal/history", "internal/isolation"}},
-		{name: "internal/exchange", imports: []string{"internal/exchange", "internal/check", "internal/check/fact", "internal/check/lists", "internal/check/sessions", "internal/check/text", "internal/history", "internal/isolation"}},
+		{name: "internal/foreign", imports: []string{"internal/foreign", "internal/check", "internal/check/fact", "internal/check/lists", "internal/check/sessions", "internal/check/text", "internal/history", "internal/isolation"}},
 		{name: "internal/report", imports: []string{"internal/fault", "internal/check", "internal/check/fact", "internal/check/text", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/workers", imports: []string{"internal/load", "internal/history", "internal/stats", "internal/cluster/system"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/fault", "internal/cluster", "internal/spelling"}},

@@ -14,7 +14,7 @@ import (
 var sentenceFields = []string{"Detail", "What", "Reason", "Text"}
 
 // readers are the packages that show findings. They use the fields of findings and facts.
-var readers = []string{"run", "report", "cli", "output", "sweep", "live", "matrix", "exchange"}
+var readers = []string{"run", "report", "cli", "output", "sweep", "live", "matrix", "foreign"}
 
 // TestSentencesLiveInOnePackage holds that checkers return findings as values: none of them makes
 // sentences through check/text, and a fact has no text.

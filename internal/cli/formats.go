@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/check"
-	"stroppy/internal/exchange"
 	"stroppy/internal/exit"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 	"stroppy/internal/live"
 	"stroppy/internal/registry"
@@ -62,7 +62,7 @@ func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	if err != nil {
 		return s.Cause(inFile("check", path, err), session.NothingLeft)
 	}
-	result := exchange.NewResult(form, path, expect, checked, registry.Version())
+	result := foreign.NewResult(form, path, expect, checked, registry.Version())
 	write := result.WriteText
 	if asJSON {
 		write = result.WriteJSON
@@ -82,7 +82,7 @@ func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 // inFile says of which file an error is. What is wrong with its content is one of usage.
 func inFile(what, path string, err error) error {
 	err = fmt.Errorf("%s %s: %w", what, path, err)
-	if errors.As(err, new(*exchange.InputError)) {
+	if errors.As(err, new(*foreign.InputError)) {
 		return exit.With(exit.Usage, err)
 	}
 	return err
@@ -131,7 +131,7 @@ func (a *app) exportCommand() *cobra.Command {
 }
 
 // export writes the history of the run in dir.
-func (a *app) export(form *exchange.Format, dir, out string) (err error) {
+func (a *app) export(form *foreign.Format, dir, out string) (err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 	} else if form.Registers && !spec.Registers {
 		return exit.Usagef("the form %s has reads and writes of registers, and what %s does is something else", form.Name, spec.Name)
 	}
-	to, written := a.Stdout, exchange.Written{}
+	to, written := a.Stdout, foreign.Written{}
 	if out != "" {
 		file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 		if errors.Is(err, fs.ErrExist) {

@@ -41,7 +41,7 @@ func Round(seconds float64) Seconds { return Seconds(math.Round(seconds * float6
 type Injection struct {
 	Number    int      `json:"number"` // from 1, in the order of the first reports
 	Line      int      `json:"line"`   // of the script, from 1; 0 is not known
-	Fault     string   `json:"fault"`  // its text without the schedule
+	Fault     string   `json:"fault"`  // its text without the times
 	Target    string   `json:"target"` // the chosen nodes, such as "n1 (leader)"; empty if it was not begun
 	Scheduled Seconds  `json:"scheduled_s"`
 	At        Seconds  `json:"at_s"`        // when it was begun, else when it was scheduled

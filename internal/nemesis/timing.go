@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// timing is the schedule of a fault. Times count from the start of the run. Zero means that the text
+// timing holds when a fault begins and ends. Times count from the start of the run. Zero means that the text
 // does not have it.
 type timing struct {
 	at     time.Duration // once, at this time
@@ -32,7 +32,7 @@ func (s *timing) times() []*time.Duration {
 	return []*time.Duration{&s.at, &s.every, &s.lasts, &s.jitter}
 }
 
-// parse reads the words of a schedule in any order, each at most once.
+// parse reads the words of the times in any order, each at most once.
 func (s *timing) parse(r *reader) (err error) {
 	for {
 		word := r.peek()

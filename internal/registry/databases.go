@@ -146,9 +146,9 @@ var serverMeanings = map[string]string{
 	"valkey": "redis", "sqlite3": OwnScheme, "file": OwnScheme,
 }
 
-// foreign are addresses as libraries and other tools write them, with the scheme of this
+// foreignURLs are addresses as libraries and other tools write them, with the scheme of this
 // program for what each is of.
-var foreign = []struct {
+var foreignURLs = []struct {
 	form   *regexp.Regexp
 	scheme string
 }{
@@ -163,7 +163,7 @@ var foreign = []struct {
 // writtenHere returns the form of an address that is written as other programs write it; empty if
 // the form is not known. It contains nothing of the address.
 func writtenHere(url string) string {
-	for _, f := range foreign {
+	for _, f := range foreignURLs {
 		for _, d := range Databases() {
 			if form, _, _ := strings.Cut(d.About, "  "); d.Schemes[0] == f.scheme && f.form.MatchString(url) {
 				return form

@@ -1,16 +1,16 @@
 package registry
 
 import (
-	"stroppy/internal/exchange"
-	"stroppy/internal/exchange/elle"
-	"stroppy/internal/exchange/plume"
+	"stroppy/internal/foreign"
+	"stroppy/internal/foreign/elle"
+	"stroppy/internal/foreign/plume"
 	"stroppy/internal/workload/appends"
 )
 
-// Formats is the registry: a form of histories is a folder in internal/exchange and an
+// Formats is the registry: a form of histories is a folder in internal/foreign and an
 // entry here.
-func Formats() exchange.Formats {
-	return exchange.Formats{
+func Formats() foreign.Formats {
+	return foreign.Formats{
 		elle.Format(appends.Recorded), plume.Format(),
 	}
 }

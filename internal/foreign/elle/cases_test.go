@@ -12,7 +12,7 @@ import (
 
 	"stroppy/internal/check"
 	sentences "stroppy/internal/check/text"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/isolation"
 )
 
@@ -65,7 +65,7 @@ func TestJSONErrorsHaveTheirLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Read(data)
-	var input *exchange.InputError
+	var input *foreign.InputError
 	if !errors.As(err, &input) || input.Line != 5 {
 		t.Errorf("the error is %v", err)
 	}

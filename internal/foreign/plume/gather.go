@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 )
 
 // gather combines the parts of a file: operations by session, in the order of the file.
@@ -12,7 +12,7 @@ func gather(parts []part) (*sessions.History, error) {
 	g := gathering{known: map[int64]uint32{}, history: &sessions.History{}}
 	total := g.count(parts)
 	if total == 0 && len(g.history.Aborted) == 0 {
-		return nil, &exchange.InputError{What: "it has no operation of a transaction that was committed"}
+		return nil, &foreign.InputError{What: "it has no operation of a transaction that was committed"}
 	}
 	return g.history, g.place(parts, total)
 }
@@ -93,7 +93,7 @@ func (g *gathering) place(parts []part, total int) error {
 		for i := from; i < from+n; i++ {
 			if name := transactions[i]; i == from || name != transactions[i-1] {
 				if !seen.add(name) {
-					return &exchange.InputError{Line: int(h.Ops[i].Line), What: fmt.Sprintf("transaction %d goes on after another transaction of its session, or in another session", name)}
+					return &foreign.InputError{Line: int(h.Ops[i].Line), What: fmt.Sprintf("transaction %d goes on after another transaction of its session, or in another session", name)}
 				}
 				if i > from {
 					h.Transactions[len(h.Transactions)-1].End = i

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/check/lists"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 )
 
@@ -101,7 +101,7 @@ func (b *builder) add(v value) error {
 	began := b.open[process]
 	if op.kind == "invoke" {
 		if began != nil {
-			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
+			return &foreign.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
 		}
 		b.invoked = true
 		b.open[process] = op
@@ -110,7 +110,7 @@ func (b *builder) add(v value) error {
 	delete(b.open, process)
 	if began == nil {
 		if b.invoked {
-			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s ends a transaction that it has not begun", process)}
+			return &foreign.InputError{Line: op.line, What: fmt.Sprintf("process %s ends a transaction that it has not begun", process)}
 		}
 		began = op
 	}
@@ -120,12 +120,12 @@ func (b *builder) add(v value) error {
 // operationOf parses a map. It returns false for an operation that no client did.
 func operationOf(v value) (*operation, bool, error) {
 	if v.kind != mapping {
-		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
+		return nil, false, &foreign.InputError{Line: v.line, What: fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
 	}
 	op := &operation{line: v.line, time: -1}
 	kind, ok := v.get("type")
 	if !ok || kind.kind != keyword {
-		return nil, false, &exchange.InputError{Line: v.line, What: "the operation has no :type, such as :invoke or :ok"}
+		return nil, false, &foreign.InputError{Line: v.line, What: "the operation has no :type, such as :invoke or :ok"}
 	}
 	op.kind = kind.text
 	op.process, ok = v.get("process")
@@ -133,12 +133,12 @@ func operationOf(v value) (*operation, bool, error) {
 		return nil, false, nil // the nemesis
 	}
 	if op.process.kind == number && op.process.n < 0 {
-		return nil, false, &exchange.InputError{Line: v.line, What: "a :process is below zero"}
+		return nil, false, &foreign.InputError{Line: v.line, What: "a :process is below zero"}
 	}
 	switch op.kind {
 	case "invoke", "ok", "fail", "info":
 	default:
-		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("an operation of the type :%s is not known: :invoke, :ok, :fail and :info are", op.kind)}
+		return nil, false, &foreign.InputError{Line: v.line, What: fmt.Sprintf("an operation of the type :%s is not known: :invoke, :ok, :fail and :info are", op.kind)}
 	}
 	if time, ok := v.get("time"); ok && time.kind == number && time.n >= 0 {
 		op.time = time.n
@@ -162,7 +162,7 @@ func (b *builder) ended(began, ended *operation) error {
 	}
 	if from.value.kind != vector {
 		what := fmt.Sprintf("the :value of a transaction is a vector of operations such as [:r 1 nil], and not %v", from.value)
-		return &exchange.InputError{Line: from.line, What: what}
+		return &foreign.InputError{Line: from.line, What: what}
 	}
 	for _, m := range from.value.list {
 		op, err := b.step(m, ended.kind == "ok")
@@ -187,7 +187,7 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 		m.list = append(slices.Clone(m.list), value{line: m.line})
 	}
 	if m.kind != vector || len(m.list) != 3 || m.list[0].kind != keyword {
-		return lists.Op{}, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
+		return lists.Op{}, &foreign.InputError{Line: m.line, What: fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
 	}
 	name, read := ":"+m.list[0].text, m.list[2]
 	key, err := b.number(m.list[1])
@@ -224,10 +224,10 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 			op.List = []uint64{n}
 		}
 	default:
-		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("the operation %s is not known: a transaction is read of :append, :r and :w", name)}
+		return op, &foreign.InputError{Line: m.line, What: fmt.Sprintf("the operation %s is not known: a transaction is read of :append, :r and :w", name)}
 	}
 	if b.appends && b.writes {
-		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is of a register, and the history has lists too, or the other way round: it is read of one of both", m)}
+		return op, &foreign.InputError{Line: m.line, What: fmt.Sprintf("%v is of a register, and the history has lists too, or the other way round: it is read of one of both", m)}
 	}
 	return op, nil
 }
@@ -246,7 +246,7 @@ func (h *History) number(v value) (uint64, error) {
 			return uint64(v.n), nil
 		}
 	case vector, mapping, null:
-		return 0, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no key and no element", v)}
+		return 0, &foreign.InputError{Line: v.line, What: fmt.Sprintf("%v is no key and no element", v)}
 	}
 	name := v.String()
 	n, ok := h.numbers[name]
@@ -293,7 +293,7 @@ func (b *builder) finish() (*History, error) {
 		}
 	}
 	if len(b.Transactions) == 0 {
-		return nil, &exchange.InputError{Line: 0, What: "it has no transaction"}
+		return nil, &foreign.InputError{Line: 0, What: "it has no transaction"}
 	}
 	b.Times, b.Register = b.invoked, b.writes
 	return b.History, b.elementsOnce()
@@ -310,7 +310,7 @@ func (h *History) elementsOnce() error {
 			}
 			a := written{op.Key, op.Element}
 			if first, twice := seen[a]; twice {
-				return &exchange.InputError{Line: h.lines[i], What: fmt.Sprintf("%s was written to %s before, by the transaction that ended in line %d: each element of a list, and each value of a register, is written once",
+				return &foreign.InputError{Line: h.lines[i], What: fmt.Sprintf("%s was written to %s before, by the transaction that ended in line %d: each element of a list, and each value of a register, is written once",
 					h.name(op.Element), h.list(op.Key), h.lines[first])}
 			}
 			seen[a] = i

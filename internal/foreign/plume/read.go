@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 )
 
 // operation is a line of the file.
@@ -42,9 +42,9 @@ const readBuffer = 1 << 18
 const mostLines = math.MaxUint32
 
 // Read reads the history in a file, with one part for each processor. An error in the content is an
-// *exchange.InputError with the first wrong line.
+// *foreign.InputError with the first wrong line.
 func Read(ctx context.Context, path string) (*sessions.History, error) {
-	file, err := exchange.Open(path)
+	file, err := foreign.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +66,14 @@ func readParts(ctx context.Context, from io.ReaderAt, size int64, count int) (*s
 	lines := uint64(0)
 	for i := range parts {
 		if err := parts[i].err; err != nil {
-			var input *exchange.InputError
+			var input *foreign.InputError
 			if errors.As(err, &input) {
-				return nil, &exchange.InputError{Line: int(lines) + input.Line, What: input.What}
+				return nil, &foreign.InputError{Line: int(lines) + input.Line, What: input.What}
 			}
 			return nil, err
 		}
 		if lines += uint64(parts[i].lines); lines > mostLines {
-			return nil, &exchange.InputError{What: "it has too many lines to check"}
+			return nil, &foreign.InputError{What: "it has too many lines to check"}
 		}
 	}
 	return gather(parts)
@@ -141,7 +141,7 @@ func (p *part) lined(text []byte, begin, to int64, last bool, skip *bool) (rest 
 }
 
 func (p *part) wrong(what string) error {
-	return &exchange.InputError{Line: int(p.lines), What: what}
+	return &foreign.InputError{Line: int(p.lines), What: what}
 }
 
 // line reads one line.

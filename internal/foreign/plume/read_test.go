@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 )
 
 // parse reads a text in a number of parts.
@@ -64,7 +64,7 @@ func TestErrorsHaveTheirLine(t *testing.T) {
 			}
 			for _, parts := range []int{1, 3, 10} {
 				_, err := parse(text, parts)
-				var input *exchange.InputError
+				var input *foreign.InputError
 				if !errors.As(err, &input) || input.Line != want {
 					t.Fatalf("%q in line %d of %d parts: %v", wrong, want, parts, err)
 				}
@@ -83,7 +83,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, parts int) {
 		h, err := parse(text, 1+max(parts, -parts)%8)
 		if err != nil {
-			if !errors.As(err, new(*exchange.InputError)) {
+			if !errors.As(err, new(*foreign.InputError)) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return

@@ -15,13 +15,13 @@ import (
 	"errors"
 
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/isolation"
 )
 
 // Format returns the format.
-func Format() exchange.Format {
-	return exchange.Format{
+func Format() foreign.Format {
+	return foreign.Format{
 		Name: "plume", About: "reads and writes of registers as text, a line each: w(KEY,VALUE,SESSION,TRANSACTION), r(…); of Plume, PolySI and AWDIT",
 		Levels: sessions.Levels(), Default: isolation.Causal,
 		Check: checkFile, Export: export, Registers: true,
@@ -29,7 +29,7 @@ func Format() exchange.Format {
 }
 
 // checkFile reads and checks the history in a file.
-func checkFile(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
+func checkFile(ctx context.Context, path string, expect isolation.Level) (*foreign.Checked, error) {
 	h, err := Read(ctx, path)
 	if err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func checkFile(ctx context.Context, path string, expect isolation.Level) (*excha
 	var input *sessions.InputError
 	switch {
 	case errors.As(err, &input):
-		return nil, &exchange.InputError{Line: int(input.Line), What: input.What}
+		return nil, &foreign.InputError{Line: int(input.Line), What: input.What}
 	case err != nil:
 		return nil, err
 	}
-	return &exchange.Checked{
+	return &foreign.Checked{
 		Sessions: len(h.Sessions), Transactions: len(h.Transactions), Operations: len(h.Ops), Objects: found.Keys, Aborted: len(h.Aborted),
 		Results: found.Results, Name: h.Name,
 	}, nil

@@ -1,6 +1,6 @@
-// Package exchange reads and writes histories in the formats of other checkers, with one folder for each
+// Package foreign reads and writes histories in the formats of other checkers, with one folder for each
 // format. The checkers of this project decide about such histories.
-package exchange
+package foreign
 
 import (
 	"context"

@@ -6,7 +6,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 )
 
@@ -17,7 +17,7 @@ import (
 // A transaction of unknown outcome may have taken effect at any later time. If it was read, it becomes its
 // own session; otherwise it is omitted. The reads of a rejected transaction are written, because they are the
 // reason of the rejection.
-func export(run *history.Reader, to io.Writer) (exchange.Written, error) {
+func export(run *history.Reader, to io.Writer) (foreign.Written, error) {
 	e := exporter{run: run.Header().Run, earlier: map[uint64]history.ID{}, lines: lineWriter{to: to}, sessions: map[uint64]bool{}}
 	doubtful, err := e.inDoubt(run)
 	if err != nil {
@@ -33,7 +33,7 @@ func export(run *history.Reader, to io.Writer) (exchange.Written, error) {
 		}
 	}
 	if e.reads == 0 {
-		return e.written, &exchange.InputError{What: "no transaction of this run recorded whose value it had read, and without reads a history says nothing"}
+		return e.written, &foreign.InputError{What: "no transaction of this run recorded whose value it had read, and without reads a history says nothing"}
 	}
 	e.leave(e.unread, "transaction", "whose outcome is unknown, and which nobody read, left out")
 	e.leave(e.broken, "read", "of what no transaction had written left out")
@@ -48,7 +48,7 @@ type exporter struct {
 	earlier  map[uint64]history.ID // the writer of each object before the run, as far as it was seen
 	sessions map[uint64]bool
 	lines    lineWriter
-	written  exchange.Written
+	written  foreign.Written
 
 	reads, unread, broken int
 }
@@ -154,7 +154,7 @@ func (e *exporter) seen(op *history.Op) (int64, error) {
 		return e.number(op.Writer), nil
 	}
 	if other, known := e.earlier[op.Object]; known && other != op.Writer {
-		return 0, &exchange.InputError{What: fmt.Sprintf("object %d was written by run %d during this run, whose history alone is no whole one", op.Object, op.Writer.Run())}
+		return 0, &foreign.InputError{What: fmt.Sprintf("object %d was written by run %d during this run, whose history alone is no whole one", op.Object, op.Writer.Run())}
 	}
 	e.earlier[op.Object] = op.Writer
 	return 0, nil

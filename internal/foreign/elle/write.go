@@ -11,7 +11,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/lists"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 )
 
@@ -49,9 +49,9 @@ type writer struct {
 
 // Write writes transactions as a history in EDN. After a transaction of unknown outcome, a client continues
 // as another process, as in Jepsen, because nothing is known to follow that transaction.
-func Write(to io.Writer, transactions iter.Seq2[*lists.Transaction, error]) (exchange.Written, error) {
+func Write(to io.Writer, transactions iter.Seq2[*lists.Transaction, error]) (foreign.Written, error) {
 	w := &writer{to: bufio.NewWriterSize(to, 1<<16), process: map[uint64]uint64{}, busy: map[uint64]bool{}, waiting: map[uint64]event{}}
-	done := exchange.Written{}
+	done := foreign.Written{}
 	for t, err := range transactions {
 		if err != nil {
 			return done, fmt.Errorf("read the run: %w", err)
@@ -139,7 +139,7 @@ func (w *writer) step(op *lists.Op, done, behind bool) (int, error) {
 		return 1, nil
 	case lists.Range:
 		if op.High < op.Key || op.High-op.Key >= mostOfRange {
-			return 0, &exchange.InputError{What: fmt.Sprintf("it has a read of all lists from %d to %d, and of a range of more than %d the form has no words", op.Key, op.High, mostOfRange)}
+			return 0, &foreign.InputError{What: fmt.Sprintf("it has a read of all lists from %d to %d, and of a range of more than %d the form has no words", op.Key, op.High, mostOfRange)}
 		}
 		if !done {
 			w.ranges++
@@ -155,7 +155,7 @@ func (w *writer) step(op *lists.Op, done, behind bool) (int, error) {
 			w.text = append(w.text, ' ')
 		}
 	}
-	return 0, &exchange.InputError{What: "it deletes lists, for which the form has no words"}
+	return 0, &foreign.InputError{What: "it deletes lists, for which the form has no words"}
 }
 
 func (w *writer) read(key uint64, list []uint64, known bool) {

@@ -13,12 +13,12 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/lists"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-func checked(t *testing.T, data []byte) (*History, *exchange.Checked) {
+func checked(t *testing.T, data []byte) (*History, *foreign.Checked) {
 	t.Helper()
 	h, err := Read(data)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestNamedAnomalies(t *testing.T) {
 }
 
 // compareLevels compares a report with a list of claims: holds, broken or open, and a level.
-func compareLevels(t *testing.T, r *exchange.Checked, claims []string) {
+func compareLevels(t *testing.T, r *foreign.Checked, claims []string) {
 	t.Helper()
 	for i := 0; i+1 < len(claims); i += 2 {
 		level, err := isolation.Parse(claims[i+1])
@@ -95,7 +95,7 @@ func compareLevels(t *testing.T, r *exchange.Checked, claims []string) {
 
 // expectNamed checks that an anomaly with the file's name is reported; at least one of its words must be the
 // short name.
-func expectNamed(t *testing.T, r *exchange.Checked, name string) {
+func expectNamed(t *testing.T, r *foreign.Checked, name string) {
 	t.Helper()
 	var all []string
 	for _, l := range r.Results {
@@ -155,7 +155,7 @@ func TestBadInputNamesTheLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Read([]byte(c.data))
-			var input *exchange.InputError
+			var input *foreign.InputError
 			if !errors.As(err, &input) || !strings.Contains(err.Error(), c.want) || input.Line != c.line {
 				t.Errorf("the error is %v", err)
 			}
@@ -235,12 +235,12 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := Read(data)
 		if err != nil {
-			if !errors.As(err, new(*exchange.InputError)) {
+			if !errors.As(err, new(*foreign.InputError)) {
 				t.Fatalf("%T: %v", err, err)
 			}
 			return
 		}
-		if _, err := h.check(context.Background(), isolation.Unknown); err != nil && !errors.As(err, new(*exchange.InputError)) {
+		if _, err := h.check(context.Background(), isolation.Unknown); err != nil && !errors.As(err, new(*foreign.InputError)) {
 			t.Fatal(err)
 		}
 	})

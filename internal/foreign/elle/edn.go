@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 )
 
 // value is a value of EDN or JSON.
@@ -79,7 +79,7 @@ type ednReader struct {
 }
 
 func (r *ednReader) fail(format string, args ...any) error {
-	return &exchange.InputError{Line: r.line, What: fmt.Sprintf(format, args...)}
+	return &foreign.InputError{Line: r.line, What: fmt.Sprintf(format, args...)}
 }
 
 // space skips to the next value, and reports whether there is one.
@@ -160,7 +160,7 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 	r.at++
 	for {
 		if !r.space() {
-			return &exchange.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
+			return &foreign.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
 		}
 		if r.data[r.at] == closing {
 			r.at++
@@ -171,7 +171,7 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 			return err
 		}
 		if !ok {
-			return &exchange.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
+			return &foreign.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
 		}
 		v.list = append(v.list, e)
 	}
@@ -211,7 +211,7 @@ func (r *ednReader) quoted() (string, error) {
 			out = append(out, c)
 		}
 	}
-	return "", &exchange.InputError{Line: began, What: "a string has no end: the file is cut off"}
+	return "", &foreign.InputError{Line: began, What: "a string has no end: the file is cut off"}
 }
 
 // token reads up to the end of a word.

@@ -24,7 +24,7 @@ import (
 	"stroppy/internal/check/fact"
 	"stroppy/internal/check/lists"
 	"stroppy/internal/check/sessions"
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -33,26 +33,26 @@ import (
 type Recorded func(run *history.Reader) (iter.Seq2[*lists.Transaction, error], error)
 
 // Format returns the format. recorded converts runs for writing; with nil, the format is only read.
-func Format(recorded Recorded) exchange.Format {
-	var export func(run *history.Reader, to io.Writer) (exchange.Written, error)
+func Format(recorded Recorded) foreign.Format {
+	var export func(run *history.Reader, to io.Writer) (foreign.Written, error)
 	if recorded != nil {
-		export = func(run *history.Reader, to io.Writer) (exchange.Written, error) {
+		export = func(run *history.Reader, to io.Writer) (foreign.Written, error) {
 			transactions, err := recorded(run)
 			if err != nil {
-				return exchange.Written{}, &exchange.InputError{What: err.Error()}
+				return foreign.Written{}, &foreign.InputError{What: err.Error()}
 			}
 			return Write(to, transactions)
 		}
 	}
-	return exchange.Format{
+	return foreign.Format{
 		Name: "elle", About: "appends to lists and reads of them, or writes and reads of registers, a map a line in EDN or JSON; of Jepsen and Elle",
 		Levels: isolation.Levels(), Default: isolation.StrictSerializable,
 		Check: checkFile, Export: export,
 	}
 }
 
-func checkFile(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
-	data, err := exchange.ReadFile(path)
+func checkFile(ctx context.Context, path string, expect isolation.Level) (*foreign.Checked, error) {
+	data, err := foreign.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func checkFile(ctx context.Context, path string, expect isolation.Level) (*excha
 }
 
 // check decides a history.
-func (h *History) check(ctx context.Context, expect isolation.Level) (*exchange.Checked, error) {
-	c := &exchange.Checked{Transactions: len(h.Transactions), Operations: h.Operations, Name: who}
+func (h *History) check(ctx context.Context, expect isolation.Level) (*foreign.Checked, error) {
+	c := &foreign.Checked{Transactions: len(h.Transactions), Operations: h.Operations, Name: who}
 	for i := range h.Transactions {
 		if h.Transactions[i].Outcome == history.Aborted {
 			c.Aborted += len(h.Transactions[i].Ops)
@@ -80,10 +80,10 @@ func (h *History) check(ctx context.Context, expect isolation.Level) (*exchange.
 
 // nothing returns the error of a history in which nothing took effect.
 func nothing() error {
-	return &exchange.InputError{What: "it has no transaction that is known to have taken effect, and so nothing to check"}
+	return &foreign.InputError{What: "it has no transaction that is known to have taken effect, and so nothing to check"}
 }
 
-func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c *exchange.Checked) error {
+func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c *foreign.Checked) error {
 	registers := h.registers()
 	for i := range h.Transactions {
 		h.Transactions[i].Ops = nil // they are kept once
@@ -95,7 +95,7 @@ func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c 
 	var input *sessions.InputError
 	switch {
 	case errors.As(err, &input):
-		return &exchange.InputError{Line: int(input.Line), What: input.What}
+		return &foreign.InputError{Line: int(input.Line), What: input.What}
 	case err != nil:
 		return err
 	}
@@ -105,7 +105,7 @@ func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c 
 	return nil
 }
 
-func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *exchange.Checked) error {
+func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *foreign.Checked) error {
 	report, err := lists.Check(ctx, h.input())
 	if err != nil {
 		return err

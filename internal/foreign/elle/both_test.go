@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
-	"stroppy/internal/exchange"
-	"stroppy/internal/exchange/plume"
+	"stroppy/internal/foreign"
+	"stroppy/internal/foreign/plume"
 	"stroppy/internal/isolation"
 )
 
@@ -86,7 +86,7 @@ func TestBothFormsAgree(t *testing.T) {
 	}
 }
 
-func resultOf(c *exchange.Checked, l isolation.Level) check.Status {
+func resultOf(c *foreign.Checked, l isolation.Level) check.Status {
 	for _, r := range c.Results {
 		if r.Name == l.String() {
 			return r.Status

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strconv"
 
-	"stroppy/internal/exchange"
+	"stroppy/internal/foreign"
 )
 
 // jsonReader reads a sequence of JSON values with their lines.
@@ -54,20 +54,20 @@ func (r *jsonReader) next() (value, bool, error) {
 
 // wrong returns the error of a value that begins in a line.
 func (r *jsonReader) wrong(began int, err error) error {
-	var input *exchange.InputError
+	var input *foreign.InputError
 	switch {
 	case errors.As(err, &input):
 		return err
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return &exchange.InputError{Line: began, What: "what begins here has no end: the file is cut off"}
+		return &foreign.InputError{Line: began, What: "what begins here has no end: the file is cut off"}
 	}
-	return &exchange.InputError{Line: r.here(), What: "it is no JSON: " + err.Error()}
+	return &foreign.InputError{Line: r.here(), What: "it is no JSON: " + err.Error()}
 }
 
 // value reads the rest of a value that begins with a token.
 func (r *jsonReader) value(token json.Token, line, depth int) (value, error) {
 	if depth > deepest {
-		return value{}, &exchange.InputError{Line: line, What: fmt.Sprintf("values are nested more than %d deep", deepest)}
+		return value{}, &foreign.InputError{Line: line, What: fmt.Sprintf("values are nested more than %d deep", deepest)}
 	}
 	switch t := token.(type) {
 	case string:

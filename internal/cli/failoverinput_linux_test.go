@@ -18,9 +18,8 @@ import (
 	"stroppy/internal/cluster/redis"
 )
 
-// TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over
-// and cannot be started as it was asked for. A dry run refuses the same, and shows the plan with
-// the program that is missing.
+// TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over and cannot be started
+// as it was asked for. A dry run refuses the same, and shows the plan with the program that is missing.
 func TestFailoverInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("looks for the programs of clusters")
@@ -35,9 +34,9 @@ func TestFailoverInput(t *testing.T) {
 	}{
 		"postgres:3?ttl=1s":               {"", 2, "the cluster's parameter ttl: it must be a time from 3s to 1h0m0s"},
 		"postgres:3?retry_timeout=1s":     {"", 2, "the cluster's parameter retry_timeout: it must be a time from 2s"},
-		"postgres:1?ttl=5s":               {"", 2, "the cluster's parameter ttl: it is Patroni's, and one server has no standby to fail over to: take 2 nodes or more"},
-		"postgres:3?failover=ideal":       {"", 2, "the cluster's parameter failover: stroppy's own supervisor was removed: leave it out, and Patroni fails over"},
-		"postgres:3?sync=off":             {"", 2, "the cluster's parameter sync: stroppy's own supervisor, which had it, was removed: take synchronous=off|on|strict"},
+		"postgres:1?ttl=5s":               {"", 2, "the cluster's parameter ttl: it is a setting of Patroni, and one server has no standby to fail over to: use at least 2 nodes"},
+		"postgres:3?failover=ideal":       {"", 2, "the cluster's parameter failover: stroppy's own supervisor was removed: leave it out to use Patroni"},
+		"postgres:3?sync=off":             {"", 2, "the cluster's parameter sync: it belonged to stroppy's own supervisor, which was removed: use Patroni's synchronous=off|on|strict"},
 		"redis:3?failover=ideal":          {"", 2, "the cluster's parameter failover: stroppy's own supervisor was removed: take failover=sentinel"},
 		"postgres:3?bin=" + empty:         {"", 2, empty + " has no initdb"},
 		"redis:3?bin=" + empty:            {"", 2, empty + " has no redis-server"},
@@ -72,9 +71,9 @@ func TestFailoverInput(t *testing.T) {
 	}
 }
 
-// TestRedisWithoutReplicas holds what is said of a Redis server that has no replica, with a
-// Sentinel that watches it and without: a run is refused where replicas are asked for, and
-// where a Sentinel would have none to promote. Other commands need none.
+// TestRedisWithoutReplicas holds what is said of a Redis server that has no replica, with a Sentinel that watches it
+// and without: a run is refused where replicas are asked for, and where a Sentinel would have none to promote. Other
+// commands need none.
 func TestRedisWithoutReplicas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")

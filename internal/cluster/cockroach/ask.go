@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	askTimeout    = 3 * time.Second  // of a question to one node, which may hang
-	changeTimeout = 20 * time.Second // of a change of the nodes
+	askTimeout    = 3 * time.Second  // of a query to one node, which may hang
+	changeTimeout = 20 * time.Second // of a change of the members
 )
 
-// database is the one that every cluster has.
+// database is the default database of every cluster.
 const database = "defaultdb"
 
-// Server is a node of an insecure cluster as its clients reach it.
+// Server is a node of an insecure cluster, as its clients reach it.
 type Server struct {
 	Name    string // for errors
 	Address string // HOST:PORT of its SQL
 }
 
-// URLOf is the URL of an insecure cluster, whose servers are HOST:PORT with commas.
+// URLOf returns the URL of an insecure cluster; servers are HOST:PORT, separated by commas.
 func URLOf(servers string) string {
 	u := url.URL{Scheme: "cockroach", User: url.User("root"), Host: servers, Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
-// Healthy is nil when every server answers, takes all of them for alive, and finds that every
-// range has all its replicas, on them alone.
+// Healthy returns nil if every server answers, regards all servers as alive, and finds all replicas of every range on
+// them.
 func Healthy(ctx context.Context, servers []Server) error {
 	var ids []int64
 	for _, s := range servers {
@@ -52,7 +52,7 @@ func Healthy(ctx context.Context, servers []Server) error {
 		}
 		for i, id := range ids {
 			if !slices.Contains(alive, id) {
-				return fmt.Errorf("%s takes %s for dead", s.Name, servers[i].Name)
+				return fmt.Errorf("%s regards %s as dead", s.Name, servers[i].Name)
 			}
 		}
 		ranges, err := s.ranges(ctx)
@@ -61,7 +61,7 @@ func Healthy(ctx context.Context, servers []Server) error {
 		}
 		for _, r := range ranges {
 			if err := r.complete(ids); err != nil {
-				return fmt.Errorf("%s says that %w", s.Name, err)
+				return fmt.Errorf("%s reports: %w", s.Name, err)
 			}
 		}
 	}
@@ -76,8 +76,7 @@ func (s Server) Set(ctx context.Context, name, value string) error {
 	return nil
 }
 
-// with connects to the server for one question, so that no connection outlives the process
-// at its other end.
+// with connects to the server for one query, so that no connection outlives the server process.
 func (s Server) with(ctx context.Context, limit time.Duration, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -87,7 +86,7 @@ func (s Server) with(ctx context.Context, limit time.Duration, question func(con
 	}
 	config, err := pgx.ParseConfig("user=root sslmode=disable dbname=" + database + " host=" + host + " port=" + port)
 	if err != nil {
-		return errors.New("describe a connection to CockroachDB: one of the variables of the environment that begin with PG is wrong")
+		return errors.New("describe a connection to CockroachDB: an environment variable that begins with PG is invalid")
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -95,7 +94,7 @@ func (s Server) with(ctx context.Context, limit time.Duration, question func(con
 		err = question(ctx, conn)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 		defer cancel()
-		_ = conn.Close(closing) // the question is answered, and the server drops what is left
+		_ = conn.Close(closing) // the query is answered, and the server drops the rest
 	}
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", s.Name, err)
@@ -110,7 +109,7 @@ func (s Server) exec(ctx context.Context, statement string) error {
 	})
 }
 
-// ask reads something by the server, and returns the id that CockroachDB gave to it.
+// ask reads through the server and returns CockroachDB's id of the node.
 func (s Server) ask(ctx context.Context) (id int64, err error) {
 	err = s.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
 		var text string
@@ -126,12 +125,12 @@ func (s Server) ask(ctx context.Context) (id int64, err error) {
 	return id, err
 }
 
-// alive returns the ids of the nodes that this one takes for alive.
+// alive returns the ids of the nodes that this node regards as alive.
 func (s Server) alive(ctx context.Context) (ids []int64, err error) {
 	return collect[int64](ctx, s, "SELECT node_id FROM crdb_internal.gossip_nodes WHERE is_live", pgx.RowTo[int64])
 }
 
-// ranges returns all ranges as the server finds them.
+// ranges returns all ranges, as seen by the server.
 func (s Server) ranges(ctx context.Context) ([]replicated, error) {
 	return collect(ctx, s, "SELECT range_id, replicas FROM crdb_internal.ranges_no_leases", func(row pgx.CollectableRow) (r replicated, err error) {
 		err = row.Scan(&r.id, &r.replicas)
@@ -139,8 +138,8 @@ func (s Server) ranges(ctx context.Context) ([]replicated, error) {
 	})
 }
 
-// collect reads tables of crdb_internal. Versions from 25.4 on want to be asked for them, by a
-// variable that earlier ones do not know.
+// collect reads tables of crdb_internal. Versions from 25.4 on require a variable for this, which earlier versions do
+// not know.
 func collect[T any](ctx context.Context, s Server, query string, one pgx.RowToFunc[T]) (list []T, err error) {
 	err = s.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
 		if _, err := c.Exec(ctx, "SET allow_unsafe_internals = on"); err != nil && c.IsClosed() {
@@ -155,7 +154,7 @@ func collect[T any](ctx context.Context, s Server, query string, one pgx.RowToFu
 	return list, err
 }
 
-// Now is the time that the server says it is.
+// Now returns the server's own time.
 func (s Server) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)

@@ -1,6 +1,6 @@
 // Package cockroach starts real CockroachDB clusters on this machine.
 //
-// It needs the program cockroach on PATH; 20.1.5 is the version that it was seen with.
+// It needs the program cockroach on PATH. It was tested with version 20.1.5.
 package cockroach
 
 import (
@@ -20,9 +20,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running CockroachDB cluster, whose nodes are equal. A Restart of one of its
-// nodes returns when the node answers a query, for which a majority must run: after the
-// loss of a majority, restart the nodes at once, not one after another.
+// Cluster is a running CockroachDB cluster of equal nodes. Restart of a node returns when the node answers a query,
+// which needs a majority of nodes. After the loss of a majority, restart the nodes at the same time, not one after
+// another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	binary string
@@ -34,17 +34,16 @@ var (
 	_ cluster.Resizer = (*Cluster)(nil)
 )
 
-// replicas is how many of each range a cluster has that has so many nodes.
+// replicas is the number of replicas of each range, if there are enough nodes.
 const replicas = 3
 
-// Start starts a cluster and returns when every node answers and every range has all its
-// replicas. An error leaves nothing behind; it is a cluster.MissingError where there is no
-// cockroach on PATH, and a *cluster.ParamError for a parameter. The parameters are:
+// Start starts a cluster and returns when every node answers and every range has all its replicas. An error leaves
+// nothing behind. It is a cluster.MissingError if cockroach is not on PATH, and a *cluster.ParamError for a wrong
+// parameter. The parameters are:
 //
-//	election_ticks=6   how many ticks of 200 ms a silent leader is waited for: leases
-//	                   last as long, and so does the outage of a killed node;
-//	                   CockroachDB's own is 15
-//	max_offset=500ms   how far clocks may be apart: CockroachDB's --max-offset
+//	election_ticks=6   ticks of 200 ms to wait for a silent leader; leases last as long, and so
+//	                   does the outage of a killed node; CockroachDB's default is 15
+//	max_offset=500ms   allowed difference of clocks: CockroachDB's --max-offset
 //	set.NAME=VALUE     a cluster setting
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params)
@@ -61,14 +60,14 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// params are what stands behind the question mark.
+// params are the parameters of a cluster.
 type params struct {
-	ticks     int // 0: CockroachDB's own number
+	ticks     int // 0: CockroachDB's default
 	maxOffset time.Duration
 	settings  map[string]string
 }
 
-// With fewer ticks nodes panic, because a heartbeat takes five.
+// minTicks is needed because nodes panic with fewer ticks: a heartbeat takes five.
 const minTicks, maxTicks = 6, 1000
 
 func parseParams(values url.Values) (params, error) {
@@ -89,7 +88,7 @@ func parseParams(values url.Values) (params, error) {
 	return p, err
 }
 
-// start starts all nodes at once, because none answers before they have become a cluster.
+// start starts all nodes at once, because none answers before they have formed a cluster.
 func (c *Cluster) start(ctx context.Context) error {
 	group, starting := errgroup.WithContext(ctx)
 	for _, n := range c.List() {
@@ -108,7 +107,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// initialize makes the nodes a cluster, once the first of them runs.
+// initialize forms the cluster when the first node runs.
 func (c *Cluster) initialize(ctx context.Context) error {
 	first := c.List()[0]
 	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
@@ -122,7 +121,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	})
 }
 
-// checkHealthy is nil when all nodes are as Healthy wants them.
+// checkHealthy returns nil if all nodes are Healthy.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	var servers []Server
 	for _, n := range c.List() {
@@ -131,27 +130,27 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 	return Healthy(ctx, servers)
 }
 
-// replicated is a range and the ids of the nodes that have its replicas.
+// replicated is a range with the ids of the nodes that have its replicas.
 type replicated struct {
 	id       int64
 	replicas []int64
 }
 
-// complete is nil when the range has all its replicas, and none elsewhere.
+// complete returns nil if the range has all its replicas on existing nodes.
 func (r replicated) complete(ids []int64) error {
 	if need := min(replicas, len(ids)); len(r.replicas) < need {
-		return fmt.Errorf("the range %d has %d replicas, and %d are needed", r.id, len(r.replicas), need)
+		return fmt.Errorf("the range %d has %d replicas instead of %d", r.id, len(r.replicas), need)
 	}
 	for _, id := range r.replicas {
 		if !slices.Contains(ids, id) {
-			return fmt.Errorf("the range %d has a replica on the node with the id %d, which is no more", r.id, id)
+			return fmt.Errorf("the range %d has a replica on the node with the id %d, which no longer exists", r.id, id)
 		}
 	}
 	return nil
 }
 
-// expendable is nil when every range has a majority of its replicas on running nodes other
-// than n, so that the data of n are of no need.
+// expendable returns nil if every range has a majority of its replicas on running nodes other than n. Then the data
+// of n are not needed.
 func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	awake := slices.DeleteFunc(c.Others(n), func(m *node) bool { return !m.Awake() })
 	if len(awake) == 0 {
@@ -172,23 +171,23 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	for _, r := range ranges {
 		held := len(slices.DeleteFunc(slices.Clone(r.replicas), func(id int64) bool { return !slices.Contains(ids, id) }))
 		if most := len(r.replicas)/2 + 1; held < most {
-			return fmt.Errorf("%d replicas of the range %d are on running nodes without it, and %d of %d are needed", held, r.id, most, len(r.replicas))
+			return fmt.Errorf("%d replicas of the range %d are on other running nodes, and %d of %d are needed", held, r.id, most, len(r.replicas))
 		}
 	}
 	return nil
 }
 
-// URL names all nodes; a client's sessions begin with different ones.
+// URL names all nodes; a client's sessions start with different ones.
 func (c *Cluster) URL() string {
 	return urlOf(c.Addresses(func(n *node) string { return n.sql.String() }))
 }
 
-// URL is the address of the node alone, by which the whole database is read.
+// URL returns the address of the node alone, through which the whole database can be read.
 func (n *node) URL() string { return urlOf(n.sql.String()) }
 
 func urlOf(hosts string) string {
 	return URLOf(hosts) + "&connect_timeout=1"
 }
 
-// Leader is always cluster.ErrNoLeader.
+// Leader always returns cluster.ErrNoLeader.
 func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller inserts numbers by one node, on a connection of its own.
+// teller inserts numbers through one node, on its own connection.
 type teller struct{ *pgx.Conn }
 
 func (t teller) Pay(ctx context.Context, id string) error {
@@ -60,8 +60,7 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster hurts one cluster in every way, in its own network where the user may have
-// one.
+// TestCluster runs all injections on one cluster, in its own network if the user may have one.
 func TestCluster(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_ticks": {"6"}}
@@ -77,7 +76,7 @@ func TestCluster(t *testing.T) {
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
 }
 
-// testMajority holds that no store is taken away that the others need.
+// testMajority checks that a store is not removed while the others need it.
 func testMajority(t *testing.T, c *Cluster) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	nodes := c.List()
@@ -97,8 +96,8 @@ func testMajority(t *testing.T, c *Cluster) {
 	p.EndWell("replace a node after another came back")
 }
 
-// TestResize: a node that comes gets replicas, and one that goes gives all of them away. The
-// last three stay.
+// TestResize checks that a new node gets replicas and that a removed node gives all of them away. The last three
+// nodes cannot be removed.
 func TestResize(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_ticks": {"6"}}
@@ -149,16 +148,15 @@ func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, []string{""}, clustertest.Refusal{Query: "sync=off", Says: "parameter sync: "})
 }
 
-// TestComplete: a range that lacks replicas, or has one on a node that is no more, is not
-// healed.
+// TestComplete checks that a range is not complete if it lacks replicas, or has one on a node that no longer exists.
 func TestComplete(t *testing.T) {
 	for _, tc := range []struct {
 		held, ids []int64
 		says      string
 	}{
 		{[]int64{1, 2, 3}, []int64{1, 2, 3}, ""},
-		{[]int64{1, 2}, []int64{1, 2, 3}, "has 2 replicas, and 3 are needed"},
-		{[]int64{1, 2, 3}, []int64{1, 2, 4}, "on the node with the id 3, which is no more"},
+		{[]int64{1, 2}, []int64{1, 2, 3}, "has 2 replicas instead of 3"},
+		{[]int64{1, 2, 3}, []int64{1, 2, 4}, "on the node with the id 3, which no longer exists"},
 		{[]int64{1}, []int64{1}, ""},
 		{[]int64{1, 3, 5}, []int64{1, 2, 3, 4, 5}, ""},
 	} {

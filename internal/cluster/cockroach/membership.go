@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Add makes one more host and a node on it that joins the cluster, which gives it replicas
-// by and by.
+// Add makes one more host with a node that joins the cluster. The node gets replicas later.
 func (c *Cluster) Add(ctx context.Context) (int, error) {
 	return c.AddNode(ctx, func(ctx context.Context, n *node) error { return n.Restart(ctx) }, func(ctx context.Context, n *node) error {
 		if n.id.Load() == 0 {
@@ -23,23 +22,22 @@ func (c *Cluster) Add(ctx context.Context) (int, error) {
 	})
 }
 
-// Remove decommissions a node, waits until the others have all its replicas, ends it and
-// removes its data. Each range has three, so that the last three nodes stay.
+// Remove decommissions a node, waits until the others have all its replicas, ends it and removes its data. The last
+// three nodes cannot be removed, because each range has three replicas.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
 	return c.RemoveNode(ctx, number, func(ctx context.Context, n *node) error {
 		if others := len(c.Others(n)); others < replicas {
-			return fmt.Errorf("%d nodes without it have no place for its replicas, of which each range has %d: add a node first", others, replicas)
+			return fmt.Errorf("the other %d nodes have no place for its replicas (%d per range): add a node first", others, replicas)
 		}
 		return n.drain(ctx)
 	})
 }
 
-// drain has the others take all replicas of the node. If they do not, it gets replicas
-// again.
+// drain moves all replicas of the node to the others. If this fails, the node gets replicas again.
 func (n *node) drain(ctx context.Context) error {
 	id := n.id.Load()
 	if id == 0 {
-		return errors.New("it has not answered yet, so that its id is not known")
+		return errors.New("it has not answered yet, so its id is not known")
 	}
 	err := n.membership(ctx, "decommission", id, "--wait=none")
 	if err == nil {
@@ -56,7 +54,7 @@ func (n *node) drain(ctx context.Context) error {
 // undoLimit bounds the return of a node that could not be removed.
 const undoLimit = 10 * time.Second
 
-// empty is nil when no range has a replica on the node with that id.
+// empty returns nil if no range has a replica on the node with this id.
 func (n *node) empty(ctx context.Context, id int64) error {
 	err := errors.New("no other node runs")
 	for _, via := range n.cluster.Others(n) {
@@ -76,7 +74,7 @@ func (n *node) empty(ctx context.Context, id int64) error {
 	return err
 }
 
-// forget takes the id of the store that was taken away out of the cluster.
+// forget removes the id of a removed store from the cluster.
 func (n *node) forget(ctx context.Context) error {
 	id := n.gone.Load()
 	if id == 0 {
@@ -89,8 +87,8 @@ func (n *node) forget(ctx context.Context) error {
 	return err
 }
 
-// membership runs `cockroach node …` on an id, by any node that runs, again and again until
-// it is done. A decommissioned id gets no replicas and gives away those that it has.
+// membership runs `cockroach node …` for an id through any running node until it succeeds. A decommissioned id gets
+// no replicas and gives away its own.
 func (n *node) membership(ctx context.Context, command string, id int64, flags ...string) error {
 	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		err := errors.New("no node runs")

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// insist is when the signal to shut down comes again, which ends a node at once: one
-	// that has lost its majority meanwhile would try for ever to hand its leases over
-	// (pkg/cli/start.go, "a second interrupt will skip graceful shutdown").
+	// insist is the interval at which the shutdown signal is repeated. The second signal ends a node at once
+	// (pkg/cli/start.go, "a second interrupt will skip graceful shutdown"). Without it a node that has lost its
+	// majority would try for ever to hand its leases over.
 	insist, shutdownLimit = 20 * time.Second, 40 * time.Second
 )
 
-// node is a member of the cluster: its folder and addresses stay, its process, its store
-// and the id that it has for CockroachDB come and go.
+// node is a member of the cluster. Its folder and addresses stay; its process, its store and its CockroachDB id
+// change.
 type node struct {
 	*cluster.Server
 	cluster   *Cluster
 	sql, http netip.AddrPort
-	id        atomic.Int64 // that CockroachDB gave to its store; 0 before it has answered
-	gone      atomic.Int64 // the id of a store that was taken away, until the cluster knows it; 0: none
+	id        atomic.Int64 // CockroachDB's id of its store; 0 before it has answered
+	gone      atomic.Int64 // id of a removed store, until the cluster knows; 0: none
 }
 
-// cacheSize is that of the cache of blocks, in which Pebble (20.1.5) also reserves 64 MiB
-// for each table in memory: with 64 MiB in all, the second one makes its cache look for room
-// for ever, and the node hangs after some ten megabytes of writes.
+// cacheSize is the size of the block cache, in which Pebble (20.1.5) also reserves 64 MiB for each memtable. With
+// only 64 MiB, the second memtable makes the cache look for space for ever, and the node hangs after some ten
+// megabytes of writes.
 const cacheSize = "256MiB"
 
 // newNode makes the folder of a node and describes its server.
@@ -43,16 +43,15 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	}
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
-		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // a node without data joins by its start
+		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts the node. Replicas are looked after every ten
-// seconds and with little rest in between, so that a new cluster, or one that lost a node,
-// has all of them in seconds and not in half a minute.
+// command returns the command that starts the node. It shortens the scan of replicas to ten seconds with few pauses.
+// So a new cluster, or one that has lost a node, has all replicas in seconds instead of half a minute.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	args := []string{
@@ -64,7 +63,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 		args = append(args, "--max-offset="+c.params.maxOffset.String())
 	}
 	cmd := exec.Command(c.binary, args...)
-	// CockroachDB takes many COCKROACH_… variables, so it gets none but these.
+	// CockroachDB reads many COCKROACH_… variables, so the environment contains only these.
 	cmd.Env = []string{
 		"COCKROACH_SCAN_INTERVAL=10s", "COCKROACH_SCAN_MAX_IDLE_TIME=5ms",
 		"COCKROACH_SKIP_ENABLING_DIAGNOSTIC_REPORTING=true",
@@ -75,7 +74,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// ready returns when the node answers a query, for which it has to be part of a cluster.
+// ready waits until the node answers a query, which needs a formed cluster.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		id, err := n.ask(ctx)
@@ -86,15 +85,15 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Replace kills the node, takes its store away, and lets it join as a new node at the old
-// address. The store goes when the others have a majority of every range, not before. The
-// cluster learns that the old one never comes back, so that its replicas are made anew.
+// Replace kills the node, removes its store, and lets it join as a new node at the old address. It removes the store
+// only when the others have a majority of every range. The cluster is notified that the old store is lost, so it
+// makes new replicas.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	c := n.cluster
 	if nodes := len(c.List()); nodes < replicas {
-		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take %d nodes or more", n.Name(), nodes, replicas)
+		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to readmit it: use at least %d nodes", n.Name(), nodes, replicas)
 	}
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		if id := n.id.Swap(0); id != 0 {
@@ -108,7 +107,7 @@ func (n *node) Replace(ctx context.Context) error {
 	})
 }
 
-// server is the node as one that is asked.
+// server returns the node as a Server.
 func (n *node) server() Server { return Server{Name: n.Name(), Address: n.sql.String()} }
 
 func (n *node) exec(ctx context.Context, statement string) error {

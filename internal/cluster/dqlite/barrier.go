@@ -15,14 +15,12 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// barrierDatabase is a database of the cluster's own, beside the one that its URL
-// names.
+// barrierDatabase is an internal database, beside the one in the URL.
 const barrierDatabase = "stroppy-barrier"
 
-// catchUp is nil when all nodes have applied what was committed when it was called.
-// dqlite does not say how far a node has come, so a mark is written, and looked for in
-// what each node holds: what was committed before it is there too, because all nodes
-// apply one log.
+// catchUp returns nil if all nodes have applied all that was committed before the call. dqlite does not report the
+// progress of a node. So catchUp writes a mark and looks for it in each node's data: all nodes apply one log in
+// order.
 func (c *Cluster) catchUp(ctx context.Context) error {
 	mark := rand.Text()
 	if err := c.write(ctx, mark); err != nil {
@@ -64,7 +62,7 @@ func (c *Cluster) write(ctx context.Context, mark string) error {
 	return nil
 }
 
-// applied waits until the node holds the mark.
+// applied waits until the node has the mark.
 func (n *node) applied(ctx context.Context, mark string) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -76,13 +74,13 @@ func (n *node) applied(ctx context.Context, mark string) error {
 	return cluster.Retry(ctx, func() error {
 		files, err := conn.Dump(ctx, barrierDatabase)
 		if err != nil {
-			return fmt.Errorf("read what %s holds: %w", n.Name(), err)
+			return fmt.Errorf("read the data of %s: %w", n.Name(), err)
 		}
 		for _, f := range files {
 			if bytes.Contains(f.Data, []byte(mark)) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s has not applied all that was committed", n.Name())
+		return fmt.Errorf("%s has not applied all commits", n.Name())
 	})
 }

@@ -18,31 +18,30 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running dqlite cluster. A Restart of one of its nodes returns when
-// the node knows a leader, for which a majority must run: after the loss of a
-// majority, restart the nodes at once, not one after another.
+// Cluster is a running dqlite cluster. Restart of a node returns when the node knows a leader, which needs a majority
+// of nodes. After the loss of a majority, restart the nodes at the same time, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	program string
-	formed  atomic.Bool // the first nodes have become a cluster
+	formed  atomic.Bool // the first nodes have formed a cluster
 }
 
 var (
 	_ cluster.Mover = (*Cluster)(nil)
 )
 
-// Start starts a cluster and returns when every node is a member. It takes no
-// parameters. An error leaves nothing behind.
+// Start starts a cluster and returns when every node is a member. It takes no parameters. An error leaves nothing
+// behind.
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	for name := range o.Params {
-		return nil, &cluster.ParamError{Param: name, Reason: "dqlite has none"}
+		return nil, &cluster.ParamError{Param: name, Reason: "dqlite has no parameters"}
 	}
 	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for dqlite, whose writes go to the kernel asynchronously"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with dqlite, which writes asynchronously"}
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("start a dqlite cluster: find this program, which is to be its nodes: %w", err)
+		return nil, fmt.Errorf("start a dqlite cluster: find the program for its nodes: %w", err)
 	}
 	return cluster.Launch(ctx, cluster.Kind{Name: "dqlite", PortTaken: "address already in use"}, o,
 		func() *Cluster {
@@ -64,23 +63,23 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// URL is the address of all nodes.
+// URL returns the address of all nodes.
 func (c *Cluster) URL() string {
 	return "dqlite://" + c.Addresses(func(n *node) string { return n.address }) + "/" + Database
 }
 
-// URL is the address of a copy of what the node holds.
+// URL returns the address of a copy of the node's data.
 func (n *node) URL() string {
 	return (&url.URL{Scheme: "dqlite", Host: n.address, Path: "/" + Database, RawQuery: "read=node"}).String()
 }
 
-// askLimit bounds one question to a node, connecting included.
+// askLimit bounds one query to a node, including the connection.
 const askLimit = 2 * time.Second
 
-// quiet leaves what the client would log to the errors.
+// quiet drops the client's log messages, because they are in the errors too.
 func quiet(client.LogLevel, string, ...any) {}
 
-// store holds the addresses of the nodes that count.
+// store returns the addresses of the selected nodes.
 func (c *Cluster) store(ctx context.Context, counts func(*node) bool) (client.NodeStore, error) {
 	var found []client.NodeInfo
 	for _, n := range c.List() {
@@ -95,8 +94,7 @@ func (c *Cluster) store(ctx context.Context, counts func(*node) bool) (client.No
 	return store, store.Set(ctx, found)
 }
 
-// ask connects to the leader, which is looked for among the nodes that run, and asks it
-// something.
+// ask finds the leader through the running nodes, connects to it, and calls question.
 func (c *Cluster) ask(ctx context.Context, question func(ctx context.Context, leader *client.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -112,8 +110,7 @@ func (c *Cluster) ask(ctx context.Context, question func(ctx context.Context, le
 	return question(ctx, leader)
 }
 
-// Leader returns the number of the node that takes the writes. While there is none
-// it waits until ctx ends.
+// Leader returns the number of the node that accepts writes. While there is none it waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.Retry(ctx, func() error {
 		return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
@@ -127,13 +124,13 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 					return nil
 				}
 			}
-			return fmt.Errorf("the leader is at %s, where no node is", info.Address)
+			return fmt.Errorf("the leader is at %s, which is not the address of a node", info.Address)
 		})
 	})
 	return number, err
 }
 
-// MoveLeader gives the lead to a node that votes.
+// MoveLeader moves leadership to a voting node.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(n *node) error {
 		return cluster.Retry(ctx, func() error {
@@ -148,13 +145,13 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 				if err := leader.Transfer(ctx, member.ID); err != nil {
 					return err
 				}
-				return errors.New("the lead has just been handed over") // it is seen in the next look
+				return errors.New("leadership has just moved") // the next check sees it
 			})
 		})
 	})
 }
 
-// errNoMember is what memberAt gives where there is none.
+// errNoMember is returned by memberAt if there is no such member.
 var errNoMember = errors.New("the cluster has no such member")
 
 func memberAt(ctx context.Context, leader *client.Client, address string) (client.NodeInfo, error) {
@@ -168,8 +165,8 @@ func memberAt(ctx context.Context, leader *client.Client, address string) (clien
 	return client.NodeInfo{}, fmt.Errorf("%w at %s", errNoMember, address)
 }
 
-// checkHealthy is nil when all nodes run, are members, name the same leader and have
-// applied what was committed, and as many vote as can.
+// checkHealthy returns nil if all nodes run, are members, name the same leader and have applied all commits. As many
+// as possible must vote.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	for _, n := range c.List() {
 		if !n.Awake() {
@@ -203,16 +200,16 @@ func (c *Cluster) checkMembers(ctx context.Context, leader *client.Client) error
 	}
 	for _, n := range nodes {
 		if !slices.ContainsFunc(members, func(m client.NodeInfo) bool { return m.Address == n.address }) {
-			return fmt.Errorf("%s is no member", n.Name())
+			return fmt.Errorf("%s is not a member", n.Name())
 		}
 		if seen, err := n.seesLeader(ctx); err != nil || seen != info.Address {
-			return fmt.Errorf("%s takes %q for the leader, which is at %s: %w", n.Name(), seen, info.Address, err)
+			return fmt.Errorf("%s names %q as the leader, which is at %s: %w", n.Name(), seen, info.Address, err)
 		}
 	}
 	return nil
 }
 
-// voters is how many nodes vote at most: an odd number from 3 on, as dqlite asks for.
+// voters returns the largest number of voting nodes, which must be odd and at least 3 for dqlite.
 func (c *Cluster) voters() int { return max(3, (c.Options.Nodes-1)/2*2+1) }
 
 func addresses(nodes []*node) string {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == NodeCommand { // this program, started to be a node
+	if len(os.Args) > 1 && os.Args[1] == NodeCommand { // this program, started as a node
 		if err := Serve(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// teller inserts numbers on a session of its own.
+// teller inserts numbers on its own session.
 type teller struct {
 	db.SQLSession
 	database db.Database
@@ -84,14 +84,13 @@ func kind() clustertest.Kind {
 
 func TestOne(t *testing.T) { kind().One(t, nil) }
 
-// TestHurt hurts one cluster in every way, in its own network where the user may
-// have one.
+// TestHurt runs all injections on one cluster, in its own network if the user may have one.
 func TestHurt(t *testing.T) {
 	kind().Hurt(t, kind().Start(t, cluster.Options{Nodes: 3}))
 }
 
 func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, nil,
-		clustertest.Refusal{Query: "timeout=1s", Says: "dqlite has none"},
+		clustertest.Refusal{Query: "timeout=1s", Says: "dqlite has no parameters"},
 		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"})
 }

@@ -18,15 +18,13 @@ import (
 )
 
 const (
-	// handOverLimit bounds how long a node that ends waits for another one to take
-	// its lead and its vote.
+	// handOverLimit bounds the wait of an ending node until another node has taken its leadership and its vote.
 	handOverLimit = 10 * time.Second
-	// shutdownLimit bounds the shutdown in good order.
+	// shutdownLimit bounds a clean shutdown.
 	shutdownLimit = handOverLimit + 10*time.Second
 )
 
-// node is a member of the cluster: its folder and address stay, its process and its
-// member id come and go.
+// node is a member of the cluster. Its folder and address stay; its process and its member id change.
 type node struct {
 	*cluster.Server
 	cluster *Cluster
@@ -48,8 +46,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts the node. The other nodes mean nothing to one
-// that has data.
+// command returns the command that starts the node. A node with data ignores the other nodes.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	others := ""
@@ -62,7 +59,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 	return exec.Command(c.program, NodeCommand, n.Dir(), n.address, strconv.Itoa(c.voters()), others), nil
 }
 
-// seesLeader returns the address that the node takes for the leader's.
+// seesLeader returns the address that the node names as the leader's.
 func (n *node) seesLeader(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -73,7 +70,7 @@ func (n *node) seesLeader(ctx context.Context) (string, error) {
 	defer c.Close()
 	leader, err := c.Leader(ctx)
 	if err == nil && (leader == nil || leader.Address == "") {
-		err = errors.New("it knows none")
+		err = errors.New("it knows no leader")
 	}
 	if err != nil {
 		return "", fmt.Errorf("ask %s for the leader: %w", n.Name(), err)
@@ -81,7 +78,7 @@ func (n *node) seesLeader(ctx context.Context) (string, error) {
 	return leader.Address, nil
 }
 
-// ready returns when the node is a member and knows the leader.
+// ready waits until the node is a member and knows the leader.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		if _, err := n.seesLeader(ctx); err != nil {
@@ -94,8 +91,8 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Replace kills the node, takes its data away, and lets it join as a new member at the
-// old address. The data go when a majority answers without it, not before.
+// Replace kills the node, removes its data, and lets it join as a new member at the old address. It removes the data
+// only when a majority answers without the node.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
@@ -106,7 +103,7 @@ func (n *node) Replace(ctx context.Context) error {
 	return n.cluster.ReplaceVoter(ctx, n, n.cluster.voters(), answers, n.Server.Replace)
 }
 
-// join removes the member that the node was, whose vote and log are gone.
+// join removes the node's old member, whose vote and log are lost.
 func (n *node) join(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		return n.cluster.ask(ctx, func(ctx context.Context, leader *client.Client) error {

@@ -16,20 +16,19 @@ import (
 	"github.com/canonical/go-dqlite/client"
 )
 
-// adjustEvery is how often the leader looks whether another node has to vote;
-// dqlite's own is 30 s.
+// adjustEvery is the interval at which the leader checks whether another node must vote; dqlite's default is 30 s.
 const adjustEvery = time.Second
 
-// Serve is a node until SIGTERM, after which it hands its lead and its vote over.
-// The arguments are its folder, its address, how many nodes vote, and the addresses
-// of the nodes whose cluster it joins, with commas; none for the first node.
+// Serve runs a node until SIGTERM, and then hands over its leadership and its vote. The arguments are its folder, its
+// address, the number of voters, and the addresses of the nodes that it joins, separated by commas. The first node
+// joins none.
 func Serve(args []string) error {
 	if len(args) != 4 {
 		return fmt.Errorf("%s takes a folder, an address, a number of voters and the other nodes", NodeCommand)
 	}
 	voters, err := strconv.Atoi(args[2])
 	if err != nil {
-		return fmt.Errorf("%s: %q is no number of voters", NodeCommand, args[2])
+		return fmt.Errorf("%s: %q is not a number of voters", NodeCommand, args[2])
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

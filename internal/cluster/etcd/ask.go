@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	AskTimeout    = time.Second      // of a question to one node, which may hang
-	ChangeTimeout = 10 * time.Second // of a change of the membership, to which etcd gives 6 s
+	AskTimeout    = time.Second      // of a query to one node, which may hang
+	ChangeTimeout = 10 * time.Second // of a change of the members, for which etcd has 6 s
 )
 
 func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
@@ -22,16 +22,15 @@ func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
 	})
 }
 
-// members returns the list as the node knows it, which may be old.
+// members returns the node's list of members, which may be outdated.
 func (n *node) members(ctx context.Context) (*clientv3.MemberListResponse, error) {
 	return ask(ctx, n, AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx, clientv3.WithSerializable())
 	})
 }
 
-// read makes a linearizable read: the node answers when it has applied what the
-// cluster had committed before. A read without the right to it is answered after
-// that too (server/etcdserver/v3_server.go, Range).
+// read makes a linearizable read. The node answers when it has applied all that was committed before. This also holds
+// for a read without permission (server/etcdserver/v3_server.go, Range).
 func (n *node) read(ctx context.Context) error {
 	_, err := ask(ctx, n, AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, "\x00", clientv3.WithCountOnly())
@@ -50,8 +49,7 @@ func ask[T any](ctx context.Context, n *node, limit time.Duration, question func
 	return answer, nil
 }
 
-// Ask asks servers once, on a connection of the question's own, so that none outlives the
-// process at its other end.
+// Ask asks servers once on a new connection, so that no connection outlives the server process.
 func Ask[T any](ctx context.Context, endpoints []string, limit time.Duration, question func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

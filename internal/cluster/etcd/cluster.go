@@ -1,7 +1,6 @@
 // Package etcd starts real etcd clusters on this machine.
 //
-// It needs the etcd server's binary (3.4 or later), which the Debian package
-// etcd-server brings.
+// It needs the etcd server (3.4 or later), for example of the Debian package etcd-server.
 package etcd
 
 import (
@@ -19,15 +18,14 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running etcd cluster. A Restart of one of its nodes returns when
-// the node answers a linearizable read, for which a majority must run: after the
-// loss of a majority, restart the nodes at once, not one after another.
+// Cluster is a running etcd cluster. Restart of a node returns when the node answers a linearizable read, which needs
+// a majority of nodes. After the loss of a majority, restart the nodes at the same time, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	binary string
-	flags  []string // further ones for every node
+	flags  []string // additional flags of every node
 	token  string
-	formed atomic.Bool // the first nodes have become a cluster
+	formed atomic.Bool // the first nodes have formed a cluster
 }
 
 var (
@@ -35,10 +33,9 @@ var (
 	_ cluster.Resizer = (*Cluster)(nil)
 )
 
-// Start starts a cluster and returns when every node answers a linearizable
-// read. Of the parameters it takes set.FLAG=VALUE, which gives every node
-// --FLAG=VALUE. An error leaves nothing behind; it is a cluster.MissingError
-// where etcd is not installed.
+// Start starts a cluster and returns when every node answers a linearizable read. The parameter set.FLAG=VALUE starts
+// every node with --FLAG=VALUE. An error leaves nothing behind. It is a cluster.MissingError if etcd is not
+// installed.
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	flags, err := flagsOf(o.Params)
 	if err != nil {
@@ -54,11 +51,10 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// decided are the flags that Start gives itself, by which the nodes find each
-// other and their data.
+// decided are prefixes of the flags that Start sets. Through them the nodes find each other and their data.
 var decided = []string{"name", "data-dir", "wal-dir", "config-file", "listen-", "advertise-", "initial-", "log-outputs"}
 
-// CheckFlag says why a flag of a node cannot be given, nil if it can.
+// CheckFlag returns why a flag of a node cannot be given, or nil.
 func CheckFlag(name string) error {
 	if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(name, own) }) {
 		return errors.New("the cluster sets this flag itself, to find its nodes and their data")
@@ -66,11 +62,10 @@ func CheckFlag(name string) error {
 	return nil
 }
 
-// flagsOf turns the parameters into flags of etcd. The error is a
-// *cluster.ParamError.
+// flagsOf converts the parameters into flags of etcd. The error is a *cluster.ParamError.
 func flagsOf(params url.Values) (flags []string, err error) {
 	err = cluster.Params{
-		Unknown: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000, or bin",
+		Unknown: "etcd has no such parameter: use set.FLAG=VALUE for a flag of etcd, such as set.snapshot-count=1000, or bin",
 		Set: func(flag, value string) error {
 			if err := CheckFlag(flag); err != nil {
 				return err
@@ -82,8 +77,8 @@ func flagsOf(params url.Values) (flags []string, err error) {
 	return flags, err
 }
 
-// start starts all nodes at once, because none answers before a majority runs. The
-// error is that of the node that failed first.
+// start starts all nodes at once, because none answers before a majority runs. It returns the error of the first node
+// that failed.
 func (c *Cluster) start(ctx context.Context) error {
 	c.token = fmt.Sprintf("stroppy-%d-%s", os.Getpid(), c.List()[0].peer)
 	group, ctx := errgroup.WithContext(ctx)
@@ -100,9 +95,9 @@ func (c *Cluster) Endpoints() []string {
 	return strings.Split(c.Addresses(func(n *node) string { return n.client.String() }), ",")
 }
 
-// URL returns the cluster as --db takes it: etcd://h1:p1,h2:p2. A client that
-// was opened before a node was added does not know that node.
+// URL returns the cluster in the form that --db takes: etcd://h1:p1,h2:p2. A client does not know nodes that were
+// added after it was opened.
 func (c *Cluster) URL() string { return "etcd://" + strings.Join(c.Endpoints(), ",") }
 
-// URL is the address of the node alone.
+// URL returns the address of the node alone.
 func (n *node) URL() string { return "etcd://" + n.client.String() }

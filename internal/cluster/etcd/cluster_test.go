@@ -21,7 +21,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller writes keys by one node.
+// teller writes keys through one node.
 type teller struct{ *node }
 
 func (t teller) Pay(ctx context.Context, id string) error {
@@ -71,8 +71,7 @@ func leaderOf(t *testing.T, c *Cluster) (leader *node, followers []*node) {
 	return n.(*node), c.Others(n.(*node))
 }
 
-// TestCluster hurts one cluster in every way, in its own network where the user
-// may have one.
+// TestCluster runs all injections on one cluster, in its own network if the user may have one.
 func TestCluster(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want || c.NodeURL(2) != "etcd://"+c.Endpoints()[2] {
@@ -95,8 +94,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// testLinearizable holds that a leader that is cut off answers no linearizable
-// read, and does not lead.
+// testLinearizable checks that a leader that is cut off answers no linearizable read and does not lead.
 func testLinearizable(t *testing.T, c *Cluster) {
 	old, followers := leaderOf(t, c)
 	heal := clustertest.Cut(t, c, old.Number(), followers[0].Number(), followers[1].Number())
@@ -113,8 +111,8 @@ func testLinearizable(t *testing.T, c *Cluster) {
 	clustertest.Must(t, dead.Restart(clustertest.Within(t, clustertest.WaitLimit)))
 }
 
-// testReplaceTwo replaces the leader and a follower at once, which must not take
-// the data of both away before one of them is back.
+// testReplaceTwo replaces the leader and a follower at once. The data of both must not be removed before one of them
+// is back.
 func testReplaceTwo(t *testing.T, c *Cluster) {
 	p := kind().Pay(t, c)
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -136,8 +134,8 @@ func testReplaceTwo(t *testing.T, c *Cluster) {
 	p.EndWell("replace two at once")
 }
 
-// testMajority holds that no data are taken away that may be the only copy, and
-// that a node that lost its data in vain joins when it can.
+// testMajority checks that data which may be the only copy are not removed. It also checks that a node whose
+// replacement failed after the loss of its data joins later.
 func testMajority(t *testing.T, c *Cluster) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, followers := leaderOf(t, c)
@@ -146,7 +144,7 @@ func testMajority(t *testing.T, c *Cluster) {
 	clustertest.Must(t, other.Kill(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	// Whether the third node answers in that time is the machine's doing.
+	// Whether the third node answers in this time depends on the machine.
 	if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), " nodes answer without it, and 2 of 3 are needed") {
 		t.Errorf("replace a node of two that run: %v", err)
 	}
@@ -155,7 +153,7 @@ func testMajority(t *testing.T, c *Cluster) {
 	}
 	clustertest.Must(t, other.Restart(ctx))
 
-	// The data are gone, and the replacement stops there.
+	// The data are removed, and the replacement stops there.
 	n.joined.Store(false)
 	clustertest.Must(t, n.Kill(ctx))
 	clustertest.Must(t, os.RemoveAll(filepath.Join(n.Dir(), "member")))
@@ -193,8 +191,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-// TestStopEndsWaiting stops a cluster while a node waits for a majority that
-// never comes.
+// TestStopEndsWaiting stops a cluster while a node waits for a majority that never comes.
 func TestStopEndsWaiting(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
 	nodes, dir := c.List(), c.Dir
@@ -220,7 +217,7 @@ func TestStopEndsWaiting(t *testing.T) {
 
 func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, []string{"etcd-server"}, []clustertest.Refusal{
-		{Query: "sync=off", Says: "parameter sync: etcd has none"},
+		{Query: "sync=off", Says: "parameter sync: etcd has no such parameter"},
 		{Query: "set.data-dir=/", Says: "parameter set.data-dir: "},
 		{Query: "set.initial-cluster=x", Says: "parameter set.initial-cluster: "},
 		{Query: "set.heartbeat-interval=1000", Says: "should be at least as 5 times"},
@@ -233,8 +230,7 @@ func TestPrograms(t *testing.T) {
 	kind().Programs(t, found)
 }
 
-// TestParentDeath starts a cluster in another process, which is then killed: the
-// nodes must die with it.
+// TestParentDeath starts a cluster in another process and kills the process. The nodes must end with it.
 func TestParentDeath(t *testing.T) {
 	const marker = "STROPPY_ETCD_CLUSTER_CHILD"
 	place := func(dir string) string { return filepath.Join(dir, "endpoint") }

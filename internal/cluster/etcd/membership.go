@@ -12,9 +12,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Leader returns the number of the node that a majority of the nodes names as
-// the leader of one term. While there is none, or it is dead or paused, Leader
-// waits until ctx ends.
+// Leader returns the number of the node that a majority of the nodes names as the leader of one term. While there is
+// none, or it is dead or paused, Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.Retry(ctx, func() error {
 		leader := c.named(ctx)
@@ -30,8 +29,7 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	return number, nil
 }
 
-// named is the node that a majority names as the leader of one term, and that runs; nil if
-// there is none.
+// named returns the running node that a majority names as the leader of one term, or nil.
 func (c *Cluster) named(ctx context.Context) *node {
 	type lead struct{ member, term uint64 }
 	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *node) lead {
@@ -43,7 +41,7 @@ func (c *Cluster) named(ctx context.Context) *node {
 	}, func(n *node, l lead) bool { return n.id.Load() == l.member && n.Awake() })
 }
 
-// MoveLeader hands the lead over to a node, unless it leads already.
+// MoveLeader moves leadership to a node, unless it leads already.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(target *node) error {
 		if !target.Awake() {
@@ -65,9 +63,8 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
-// checkHealthy is nil when all nodes, and none else, are members, name the same
-// leader, have no alarm, and each answers a linearizable read and has applied
-// all that any of them knew to be committed at the beginning.
+// checkHealthy returns nil if exactly the nodes are members, name the same leader and have no alarm. Each must answer
+// a linearizable read, and have applied all that any of them knew as committed at the beginning.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	nodes := c.List()
 	var committed, leader uint64
@@ -103,7 +100,7 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 	return nil
 }
 
-// areMembers says that the members are the nodes, each started and with a vote.
+// areMembers reports whether the members are the nodes, each started and with a vote.
 func areMembers(members []*etcdserverpb.Member, nodes []*node) bool {
 	return len(members) == len(nodes) && !slices.ContainsFunc(nodes, func(n *node) bool {
 		return !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool {
@@ -112,13 +109,13 @@ func areMembers(members []*etcdserverpb.Member, nodes []*node) bool {
 	})
 }
 
-// Add makes one more host and a node on it that joins the cluster.
+// Add makes one more host with a node that joins the cluster.
 func (c *Cluster) Add(ctx context.Context) (int, error) {
 	return c.AddNode(ctx, func(ctx context.Context, n *node) error { return n.Server.Restart(ctx) }, c.leave)
 }
 
-// Remove takes a node out of the cluster, ends it and removes its data. The
-// membership goes first: a node that stays behind would disturb elections.
+// Remove removes a node from the cluster, ends it and deletes its data. It removes the membership first, because a
+// node without membership would disturb elections.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
 	return c.RemoveNode(ctx, number, c.leave)
 }
@@ -145,10 +142,8 @@ func (n *node) join(ctx context.Context) error {
 	return nil
 }
 
-// change does something to the node's membership over one of the other nodes
-// that answers a linearizable read, again and again until it is done: with the
-// default --strict-reconfig-check, etcd refuses while a node has not been
-// connected to the others for 5 s.
+// change calls do for the node through another node that answers a linearizable read, until it succeeds. With the
+// default --strict-reconfig-check, etcd refuses changes until a node has been connected to the others for 5 s.
 func (n *node) change(ctx context.Context, do func(via *node) error) error {
 	return cluster.Retry(ctx, func() error {
 		err := errors.New("no other node runs")
@@ -167,9 +162,8 @@ func (n *node) change(ctx context.Context, do func(via *node) error) error {
 	})
 }
 
-// expel removes every member that has the node's name or address. The list may
-// miss one that was added or removed by a request whose answer was lost; what
-// comes next is then refused, and tried again with a newer list.
+// expel removes every member with the node's name or address. The list may lack a member whose request's answer was
+// lost. Then the next step is refused and repeated with a newer list.
 func (n *node) expel(ctx context.Context, via *node) error {
 	members, err := via.members(ctx)
 	if err != nil {

@@ -13,18 +13,16 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// shutdownLimit bounds the shutdown in good order, in which a leader hands its lead
-// over first.
+// shutdownLimit bounds a clean shutdown, in which a leader first hands leadership over.
 const shutdownLimit = 15 * time.Second
 
-// node is a member of the cluster: its folder and addresses stay, its process
-// and its member id come and go.
+// node is a member of the cluster. Its folder and addresses stay; its process and its member id change.
 type node struct {
 	*cluster.Server
 	cluster      *Cluster
 	client, peer netip.AddrPort
-	id           atomic.Uint64 // of the member, 0 before it has answered
-	joined       atomic.Bool   // the cluster has a member for the data that the folder holds or will hold
+	id           atomic.Uint64 // member id, 0 before it has answered
+	joined       atomic.Bool   // the cluster has a member for the present or future data of the folder
 }
 
 // newNode makes the folder of a node and describes its server.
@@ -42,8 +40,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts etcd. The flags of the first start mean
-// nothing to a node that has data.
+// command returns the command that starts etcd. A node with data ignores the flags of the first start.
 func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	state := "new"
@@ -56,7 +53,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 		}
 	}
 	n.joined.Store(true)
-	// While a node joins, no other comes or goes, so the list is what etcd has.
+	// While a node joins, no other node comes or goes, so the list equals etcd's list.
 	members := c.Addresses(func(m *node) string { return m.Name() + "=http://" + m.peer.String() })
 	own := Member{Name: n.Name(), Dir: n.Dir(), Client: n.client, Peer: n.peer}
 	return own.Command(c.binary, members, state, c.token, c.flags...), context.Cause(ctx)
@@ -68,8 +65,8 @@ type Member struct {
 	Client, Peer netip.AddrPort
 }
 
-// Command makes the command that starts the member. members are NAME=URL of all, with
-// commas between, and state says whether their cluster is new or existing.
+// Command returns the command that starts the member. members are NAME=URL of all members, separated by commas. state
+// is new or existing.
 func (m Member) Command(binary, members, state, token string, flags ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{
 		"--name", m.Name,
@@ -85,13 +82,13 @@ func (m Member) Command(binary, members, state, token string, flags ...string) *
 		"--election-timeout", "500",
 		"--logger", "zap", "--log-level", "warn", "--log-outputs", "stderr",
 	}, flags...)...)
-	// etcd takes every ETCD_… variable as a flag, so it gets none but the one
-	// that 3.4 asks for outside amd64.
+	// etcd reads every ETCD_… variable as a flag, so the environment contains only the one that 3.4 requires outside
+	// amd64.
 	cmd.Env = []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}
 	return cmd
 }
 
-// ready returns when the node answers a linearizable read.
+// ready waits until the node answers a linearizable read.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		if err := n.read(ctx); err != nil {
@@ -105,8 +102,8 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Restart starts the node on its own data, unless it runs, and returns when it
-// answers a linearizable read. A node whose replacement failed joins first.
+// Restart starts the node on its own data, unless it runs, and returns when it answers a linearizable read. A node
+// whose replacement failed joins first.
 func (n *node) Restart(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
@@ -120,9 +117,9 @@ func (n *node) Restart(ctx context.Context) error {
 	return n.Server.Restart(ctx)
 }
 
-// Replace kills the node, takes its data away, and makes it a new member at the
-// old address. The data go when a majority answers without it and no other node
-// is being replaced, not before: until then they may be the only copy.
+// Replace kills the node, removes its data, and makes it a new member at the old address. It removes the data only
+// when a majority answers without the node and no other node is being replaced. Until then the data may be the only
+// copy.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()

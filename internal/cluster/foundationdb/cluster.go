@@ -18,16 +18,15 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running FoundationDB cluster. The node with the cluster controller counts as
-// its leader. A Restart of one of its nodes returns when the node has joined, for which a
-// majority of the coordinators must run: after the loss of a majority, restart the nodes at
-// once, not one after another.
+// Cluster is a running FoundationDB cluster. The node with the cluster controller counts as its leader. Restart of a
+// node returns when the node has joined, which needs a majority of the coordinators. After the loss of a majority,
+// restart the nodes at the same time, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	server, cli string
 	params      params
-	file        string      // the clients' cluster file, which fdbcli keeps up to date
-	formed      atomic.Bool // the nodes are a database
+	file        string      // the clients' cluster file, which fdbcli updates
+	formed      atomic.Bool // the nodes have formed a database
 	seen        lastStatus
 }
 
@@ -36,15 +35,15 @@ var (
 	_ cluster.Mover = (*Cluster)(nil)
 )
 
-// Start starts a cluster and returns when all nodes have joined and the data are healthy.
-// An error leaves nothing behind; it is a cluster.MissingError where there is no fdbserver
-// or fdbcli on PATH, and a *cluster.ParamError for a parameter. The parameters are:
+// Start starts a cluster and returns when all nodes have joined and the data are healthy. An error leaves nothing
+// behind. It is a cluster.MissingError if fdbserver or fdbcli is not on PATH, and a *cluster.ParamError for a wrong
+// parameter. The parameters are:
 //
-//	redundancy=double  single, double or triple; double from three nodes on
+//	redundancy=double  single, double or triple; default for three nodes or more: double
 //	storage=ssd        ssd or memory
-//	processes=1        fdbserver processes on a node, which fail together
-//	exclude=off        on: a node is excluded before it is replaced, and included after
-//	knobs=test         knobs with which failures are seen early and files are small
+//	processes=1        fdbserver processes per node, which fail together
+//	exclude=off        on: a node is excluded before it is replaced, and included afterwards
+//	knobs=test         knobs that detect failures early and keep files small
 //	set.NAME=VALUE     a knob of the servers
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params, o.Nodes)
@@ -52,7 +51,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for FoundationDB, which writes to its files past the kernel's cache"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with FoundationDB, which bypasses the kernel's cache"}
 	}
 	server, noServer := o.Find("fdbserver", "", "/usr/sbin")
 	cli, noCLI := o.Find("fdbcli", "")
@@ -65,7 +64,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// start starts all nodes and makes them a database.
+// start starts all nodes and forms the database.
 func (c *Cluster) start(ctx context.Context) error {
 	dir, err := c.TempFolder(os.TempDir())
 	if err != nil {
@@ -93,8 +92,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// wanted are the addresses of the coordinators when all is well: one on each of the first
-// nodes.
+// wanted returns the intended coordinators: one on each of the first nodes.
 func (c *Cluster) wanted() (addresses []string) {
 	nodes := c.List()
 	for _, n := range nodes[:min(len(nodes), coordinators(len(nodes)))] {
@@ -103,7 +101,7 @@ func (c *Cluster) wanted() (addresses []string) {
 	return addresses
 }
 
-// spare is how many nodes may be lost of a cluster that is whole.
+// spare returns how many nodes of a healthy cluster may be lost.
 func (c *Cluster) spare() int {
 	if c.params.redundancy == "single" {
 		return 0
@@ -111,9 +109,9 @@ func (c *Cluster) spare() int {
 	return 1
 }
 
-// checkHealthy is nil when every node runs, has joined and is not excluded, the data have
-// all their copies, the last recovery is complete, one more node may be lost where the
-// redundancy is for that, and the coordinators are those that are wanted.
+// checkHealthy returns nil if four things hold. Every node runs, has joined and is not excluded. The data have all
+// their copies, and the last recovery is complete. One more node may be lost if the redundancy allows it. The
+// coordinators are the wanted ones.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	for _, n := range c.List() {
 		if !n.Awake() {
@@ -136,12 +134,12 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 		err = s.coordinated(c.wanted())
 	}
 	if err != nil {
-		_ = cluster.Sleep(ctx, askAgain) // a question starts a process
+		_ = cluster.Sleep(ctx, askAgain) // each query starts a process
 	}
 	return err
 }
 
-// expendable is nil when the data of n are of no need.
+// expendable returns nil if the data of n are not needed.
 func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	s, err := c.status(ctx)
 	if err != nil {
@@ -149,7 +147,7 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	}
 	spare := 0
 	if n.Awake() {
-		spare = 1 // while it is down, its loss is counted already
+		spare = 1 // the loss of a node that is down is counted already
 	}
 	if err := s.whole(spare); err != nil {
 		_ = cluster.Sleep(ctx, askAgain)
@@ -158,7 +156,7 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	return nil
 }
 
-// coordinate makes these the coordinators.
+// coordinate sets the coordinators.
 func (c *Cluster) coordinate(ctx context.Context, addresses []string) error {
 	return cluster.RetryEvery(ctx, askAgain, func() error {
 		s, err := c.status(ctx)
@@ -173,14 +171,14 @@ func (c *Cluster) coordinate(ctx context.Context, addresses []string) error {
 	})
 }
 
-// URL is the address of the whole cluster: its cluster file.
+// URL returns the address of the whole cluster: its cluster file.
 func (c *Cluster) URL() string { return "fdb:" + c.file }
 
-// URL is the address of the whole cluster as the node itself has it.
+// URL returns the address of the whole cluster through the node's own cluster file.
 func (n *node) URL() string { return "fdb:" + n.file() }
 
-// Leader returns the number of the node with the cluster controller. While there is none,
-// or it is dead or paused, Leader waits until ctx ends.
+// Leader returns the number of the node with the cluster controller. While there is none, or it is dead or paused,
+// Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.RetryEvery(ctx, askAgain, func() error {
 		n, err := c.leading(ctx)
@@ -195,7 +193,7 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	return number, nil
 }
 
-// leading asks once who leads.
+// leading asks once for the node that leads.
 func (c *Cluster) leading(ctx context.Context) (*node, error) {
 	s, err := c.status(ctx)
 	if err != nil {
@@ -210,9 +208,9 @@ func (c *Cluster) leading(ctx context.Context) (*node, error) {
 	return nil, errors.New("no running node is the cluster controller")
 }
 
-// MoveLeader has the cluster controller recruited on a node: a process of that class is
-// preferred to any other. With the next cluster controller come a recovery and new logs and
-// proxies. The class is taken back afterwards, so that the node goes on to hold data.
+// MoveLeader makes a node's process the cluster controller by its process class, which is preferred. A new cluster
+// controller causes a recovery with new logs and proxies. Then the class is reset, so that the node continues to hold
+// data.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(target *node) error {
 		if !target.Awake() {
@@ -231,7 +229,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			err = cluster.RetryEvery(ctx, askAgain, func() error {
 				n, err := c.leading(ctx)
 				if err == nil && n != target {
-					err = fmt.Errorf("%s is the cluster controller yet", n.Name())
+					err = fmt.Errorf("%s is still the cluster controller", n.Name())
 				}
 				return err
 			})
@@ -242,9 +240,9 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
-// lastStatus is what was asked last, for all that ask at once.
+// lastStatus is the last answer, for all callers that ask at the same time.
 type lastStatus struct {
 	lock cluster.Lock
-	at   time.Time // when it was asked for
+	at   time.Time // start of the query
 	status
 }

@@ -16,7 +16,7 @@ import (
 	foundationdbdb "stroppy/internal/db/foundationdb"
 )
 
-// teller sets keys on a session of its own.
+// teller sets keys on its own session.
 type teller struct {
 	db.KVSession
 	database db.Database
@@ -46,8 +46,8 @@ func open(ctx context.Context, url string) (teller, error) {
 func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "foundationdb", Launch: clustertest.Launcher(Start), Params: url.Values{"knobs": {"test"}},
-		// Roles that every client needs, such as the only proxy that gives read versions, stay
-		// on a node that the other nodes reach.
+		// Roles that every client needs, such as the only proxy for read versions, stay on a node that the other
+		// nodes reach.
 		LeaderOnly: true,
 		Address:    func(c cluster.Local) string { return c.(*Cluster).List()[0].address() },
 		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
@@ -69,8 +69,7 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestHurt hurts one cluster in every way, in its own network where the user may have
-// one.
+// TestHurt runs all injections on one cluster, in its own network if the user may have one.
 func TestHurt(t *testing.T) {
 	kind().Hurt(t, kind().Start(t, cluster.Options{Nodes: 3}))
 }
@@ -80,14 +79,13 @@ func TestOne(t *testing.T) {
 	k.Params = url.Values{"knobs": {"test"}, "storage": {"memory"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cluster.LocalNodes(c)[0].PIDs()[0]))
-		if err != nil || !strings.Contains(string(line), "--knob_failure_max_delay\x001.5") { // it cuts its own arguments at the =
+		if err != nil || !strings.Contains(string(line), "--knob_failure_max_delay\x001.5") { // fdbserver splits its arguments at the equals sign
 			t.Errorf("the server runs as %q, %v", line, err)
 		}
 	})
 }
 
-// TestProcesses: two processes of a node fail together, and a node is excluded before it is
-// replaced.
+// TestProcesses checks that two processes of a node fail together, and that a node is excluded before it is replaced.
 func TestProcesses(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"knobs": {"test"}, "processes": {"2"}, "exclude": {"on"}}
@@ -112,6 +110,6 @@ func TestProcesses(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, []string{""},
 		clustertest.Refusal{Query: "sync=off", Says: "parameter sync: "},
-		clustertest.Refusal{Query: "redundancy=double", Says: "needs 3 nodes or more"},
+		clustertest.Refusal{Query: "redundancy=double", Says: "needs at least 3 nodes"},
 		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"})
 }

@@ -22,21 +22,19 @@ import (
 )
 
 const (
-	dialTimeout = time.Second // of the look whether a server listens
-	// askTimeout bounds a question by fdbcli. The status waits up to five seconds for each
-	// thing that does not answer (fdbserver/Status.actor.cpp, 7.3), so that it takes longest
-	// when something is wrong.
+	dialTimeout = time.Second // of a check whether a server listens
+	// askTimeout bounds a query through fdbcli. The status waits up to five seconds for each component that does not
+	// answer (fdbserver/Status.actor.cpp, 7.3). So it takes longest when something is wrong.
 	askTimeout    = 20 * time.Second
-	changeTimeout = 30 * time.Second // of a change by fdbcli
+	changeTimeout = 30 * time.Second // of a change through fdbcli
 	// excludeTimeout bounds the wait until the data of a node are elsewhere.
 	excludeTimeout = 5 * time.Minute
-	// askAgain is the time between two questions, each of which starts a process.
+	// askAgain is the interval between two queries, each of which starts a process.
 	askAgain      = 500 * time.Millisecond
 	shutdownLimit = 15 * time.Second
 )
 
-// node is one machine of the cluster: its folder and addresses stay, its processes and its
-// data come and go.
+// node is one machine of the cluster. Its folder and addresses stay; its processes and its data change.
 type node struct {
 	*cluster.Server
 	cluster   *Cluster
@@ -61,7 +59,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// address is that of the node's first process, which is a coordinator if one is.
+// address returns the address of the node's first process, the only one that may be a coordinator.
 func (n *node) address() string { return n.endpoints[0].String() }
 
 func (n *node) addresses() (list []string) {
@@ -71,10 +69,10 @@ func (n *node) addresses() (list []string) {
 	return list
 }
 
-// file is the node's own cluster file, which its servers rewrite when coordinators change.
+// file returns the path of the node's own cluster file, which its servers rewrite when the coordinators change.
 func (n *node) file() string { return filepath.Join(n.Dir(), "fdb.cluster") }
 
-// writeFile gives the node the connection string that the clients have now.
+// writeFile gives the node the clients' current connection string.
 func (n *node) writeFile() error {
 	text, err := os.ReadFile(n.cluster.file)
 	if err == nil {
@@ -86,16 +84,14 @@ func (n *node) writeFile() error {
 	return nil
 }
 
-// command makes the command that starts the node's servers. Several end with the shell that
-// has started them.
+// command returns the command that starts the node's servers. Several servers end with the shell that started them.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	if _, err := os.Stat(n.file()); err != nil {
 		if err := n.writeFile(); err != nil {
 			return nil, err
 		}
 	}
-	// Without it a server complains once a second for as long as it runs, and keeps in its
-	// memory what it would have written.
+	// Without this folder a server complains once a second, and keeps the unwritten trace in memory.
 	if err := os.MkdirAll(n.trace(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for the trace files of %s: %w", n.Name(), err)
 	}
@@ -115,17 +111,16 @@ func (n *node) data(address string) string {
 	return filepath.Join(n.Dir(), port)
 }
 
-// trace is the folder of the servers' trace files, which they do not make.
+// trace returns the folder of the servers' trace files, which the servers do not make.
 func (n *node) trace() string { return filepath.Join(n.Dir(), "trace") }
 
 func (n *node) arguments(address string) []string {
 	return append(n.shared(), "-p", address, "-l", address, "-d", n.data(address))
 }
 
-// shared are the arguments of all servers of the node. What is not acknowledged as written
-// to the disk counts as lost with all of them, so that they are one zone. A server that
-// takes more than --memory ends itself; it slows its clients down only when 1 GB wait to be
-// stored (TARGET_BYTES_PER_STORAGE_SERVER, fdbclient/ServerKnobs.cpp, 7.3).
+// shared returns the arguments of all servers of the node. The servers are one zone, because they lose their
+// unacknowledged writes together. A server that exceeds --memory ends itself. It slows its clients down only when 1
+// GB waits to be stored (TARGET_BYTES_PER_STORAGE_SERVER, fdbclient/ServerKnobs.cpp, 7.3).
 func (n *node) shared() []string {
 	args := []string{
 		"-C", n.file(), "-L", n.trace(), "--logsize", "5MiB", "--maxlogssize", "30MiB",
@@ -138,8 +133,7 @@ func (n *node) shared() []string {
 	return args
 }
 
-// ready returns when the node has joined; before there is a database, when its servers
-// listen.
+// ready waits until the node has joined. Before the database is formed, it waits until the servers listen.
 func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.formed.Load() {
 		return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
@@ -162,8 +156,8 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// join prepares the start of a node whose data are gone. Its coordinator has forgotten what
-// it had promised, so it is none any more before it comes back.
+// join prepares the start of a node whose data are gone. Its coordinator has forgotten its promises, so the node must
+// not be a coordinator when it returns.
 func (n *node) join(ctx context.Context) error {
 	others := slices.DeleteFunc(n.cluster.wanted(), func(address string) bool { return address == n.address() })
 	if len(others) < len(n.cluster.wanted()) {
@@ -174,15 +168,14 @@ func (n *node) join(ctx context.Context) error {
 	return n.writeFile()
 }
 
-// Replace kills the node, takes its data away, and starts it empty at the old addresses. The
-// data go when the others have all of them, not before. With exclude=on the others get them
-// first, as an operator does who has time to.
+// Replace kills the node, removes its data, and starts it empty at the old addresses. It removes the data only when
+// the others have all of them. With exclude=on the data move to the others first, as in a planned replacement.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	c := n.cluster
 	if c.spare() == 0 {
-		return fmt.Errorf("replace %s: its data are the only copy: take a cluster of %d nodes or more, with redundancy=double", n.Name(), nodesFor["double"])
+		return fmt.Errorf("replace %s: its data are the only copy: use a cluster of at least %d nodes with redundancy=double", n.Name(), nodesFor["double"])
 	}
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		if c.params.exclude {
@@ -205,15 +198,14 @@ func (n *node) Replace(ctx context.Context) error {
 	})
 }
 
-// exclude returns when no data are on the node any more. A cluster that is not yet healthy
-// says to try again.
+// exclude waits until the node has no data. An unhealthy cluster asks to try again.
 func (c *Cluster) exclude(ctx context.Context, n *node) error {
 	return cluster.RetryEvery(ctx, askAgain, func() error {
 		return c.command(ctx, excludeTimeout, append([]string{"exclude"}, n.addresses()...)...)
 	})
 }
 
-// command has fdbcli carry out one command.
+// command executes one command of fdbcli.
 func (c *Cluster) command(ctx context.Context, limit time.Duration, words ...string) error {
 	_, err := c.ask(ctx, limit, words...)
 	return err
@@ -235,8 +227,8 @@ func (c *Cluster) ask(ctx context.Context, limit time.Duration, words ...string)
 	return out.Bytes(), nil
 }
 
-// status asks the cluster for its status, or takes an answer to a question that somebody
-// else has begun to ask after this call began.
+// status asks the cluster for its status. It may return the answer to a query that another caller began after this
+// call.
 func (c *Cluster) status(ctx context.Context) (status, error) {
 	asked := time.Now()
 	if err := c.seen.lock.Acquire(ctx); err != nil {

@@ -1,9 +1,8 @@
 // Package foundationdb starts real FoundationDB clusters on this machine.
 //
-// It needs the programs fdbserver and fdbcli on PATH; 7.3 is the version that it was seen
-// with. A client of such a cluster needs FoundationDB's C library, so that clusters are
-// there only where Stroppy was built with the tag fdb; without it Start says what to
-// install and how to build.
+// It needs the programs fdbserver and fdbcli on PATH. It was tested with version 7.3. A client needs FoundationDB's C
+// library, so Stroppy must be built with the tag fdb. Without the tag, Start returns an error that describes the
+// installation and the build.
 package foundationdb
 
 import (
@@ -14,24 +13,24 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what stands behind the question mark.
+// params are the parameters of a cluster.
 type params struct {
 	redundancy string // single, double or triple
 	storage    string // ssd or memory
-	processes  int    // of fdbserver on a node
+	processes  int    // fdbserver processes per node
 	exclude    bool   // a node is excluded before it is replaced
 	knobs      map[string]string
 }
 
-// maxProcesses bounds the processes of a node, which take 100 MB each.
+// maxProcesses bounds the processes of a node, which need 100 MB each.
 const maxProcesses = 8
 
-// nodesFor is how many nodes a redundancy needs to survive the loss of one and be whole
-// again (https://apple.github.io/foundationdb/configuration.html#choosing-a-redundancy-mode).
+// nodesFor is the number of nodes that a redundancy needs to survive the loss of one node and become healthy again
+// (https://apple.github.io/foundationdb/configuration.html#choosing-a-redundancy-mode).
 var nodesFor = map[string]int{"single": 1, "double": 3, "triple": 5}
 
-// testKnobs make files small and failures seen early, for short tests. Their defaults
-// are those of a database that must not take a slow answer for a dead server.
+// testKnobs keep files small and detect failures early, for short tests. The defaults suit a database that must not
+// mistake a slow answer for a dead server.
 var testKnobs = map[string]string{
 	"sqlite_chunk_size_pages":                 "256",
 	"disk_queue_file_extension_bytes":         "1048576",
@@ -43,8 +42,7 @@ var testKnobs = map[string]string{
 	"failure_max_delay":                       "1.5",
 }
 
-// parseParams reads the parameters of a cluster of so many nodes. The error is a
-// *cluster.ParamError.
+// parseParams reads the parameters of a cluster with this number of nodes. The error is a *cluster.ParamError.
 func parseParams(values url.Values, nodes int) (params, error) {
 	p := params{redundancy: Redundancy(nodes), storage: "ssd", processes: 1, knobs: map[string]string{}}
 	given := map[string]string{}
@@ -78,7 +76,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	return p, err
 }
 
-// Redundancy is that of so many nodes where none is asked for.
+// Redundancy returns the default redundancy for a number of nodes.
 func Redundancy(nodes int) string {
 	if nodes >= nodesFor["double"] {
 		return "double"
@@ -86,20 +84,19 @@ func Redundancy(nodes int) string {
 	return "single"
 }
 
-// CheckRedundancy says why so many nodes do not have a redundancy.
+// CheckRedundancy returns an error if a number of nodes is too small for a redundancy.
 func CheckRedundancy(value string, nodes int) error {
 	least, known := nodesFor[value]
 	if !known {
-		return fmt.Errorf("%q is none of single, double and triple", value)
+		return fmt.Errorf("%q is not single, double or triple", value)
 	}
 	if nodes < least {
-		return fmt.Errorf("%s needs %d nodes or more, and there are %d", value, least, nodes)
+		return fmt.Errorf("%s needs at least %d nodes, but there are %d", value, least, nodes)
 	}
 	return nil
 }
 
-// coordinators is how many of so many nodes have one: an odd number, of which a majority
-// has to run.
+// coordinators returns how many nodes are coordinators: an odd number, of which a majority must run.
 func coordinators(nodes int) int {
 	switch {
 	case nodes >= 5:

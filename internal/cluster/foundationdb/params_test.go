@@ -11,8 +11,8 @@ import (
 func TestParams(t *testing.T) {
 	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 3) }, map[string]string{
 		"": "", "redundancy=double": "", "redundancy=single": "", "storage=memory": "", "processes=2": "", "exclude=on": "", "knobs=test": "",
-		"redundancy=triple":    "triple needs 5 nodes or more, and there are 3",
-		"redundancy=two":       "none of single, double and triple",
+		"redundancy=triple":    "triple needs at least 5 nodes, but there are 3",
+		"redundancy=two":       "not single, double or triple",
 		"storage=rocksdb":      "one of ssd, memory",
 		"processes=0":          "from 1 to 8",
 		"exclude=yes":          "neither on nor off",
@@ -36,7 +36,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestWhole: each of these is a cluster that must not lose a node now.
+// TestWhole checks states of a cluster that must not lose a node now.
 func TestWhole(t *testing.T) {
 	const whole = `{"client":{"database_status":{"available":true},"coordinators":{"coordinators":[{"address":"a:1","reachable":true},{"address":"b:1","reachable":true}]}},
 "cluster":{"data":{"state":{"healthy":true,"name":"healthy"}},"recovery_state":{"name":"fully_recovered"},"fault_tolerance":{"max_zone_failures_without_losing_data":1},

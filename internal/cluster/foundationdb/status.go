@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// status is what is read of the machine-readable status
+// status is the part of the machine-readable status that is used here
 // (https://apple.github.io/foundationdb/mr-status.html).
 type status struct {
 	Client struct {
@@ -50,9 +50,8 @@ func parseStatus(text []byte) (s status, err error) {
 	return s, nil
 }
 
-// whole says what is wrong with the data and the logs, of which so many zones may be lost;
-// nil: nothing. The state of the data alone does not say it: it is called healthy before
-// the logs have been recruited anew, and a second loss is then one too many.
+// whole returns an error unless the data and the logs survive the loss of spare zones. The state of the data alone is
+// not enough: it is healthy before the logs have been recruited again, and then a second loss would be fatal.
 func (s *status) whole(spare int) error {
 	c := &s.Cluster
 	switch {
@@ -68,7 +67,7 @@ func (s *status) whole(spare int) error {
 	return nil
 }
 
-// joined is nil when all these processes belong to the cluster and none is excluded.
+// joined returns nil if all these processes belong to the cluster and none is excluded.
 func (s *status) joined(addresses []string) error {
 	for _, address := range addresses {
 		p, found := s.at(address)
@@ -91,8 +90,7 @@ func (s *status) at(address string) (process, bool) {
 	return process{}, false
 }
 
-// controller is the address of the process that is the cluster controller; empty if none is
-// known.
+// controller returns the address of the cluster controller's process, or "" if it is not known.
 func (s *status) controller() string {
 	for _, p := range s.Cluster.Processes {
 		for _, r := range p.Roles {
@@ -104,7 +102,7 @@ func (s *status) controller() string {
 	return ""
 }
 
-// coordinated is nil when these are the coordinators and all answer.
+// coordinated returns nil if these are the coordinators and all answer.
 func (s *status) coordinated(want []string) error {
 	for _, c := range s.Client.Coordinators.Coordinators {
 		if !c.Reachable {
@@ -117,7 +115,7 @@ func (s *status) coordinated(want []string) error {
 	return nil
 }
 
-// sameCoordinators says that these are the coordinators, whether they answer or not.
+// sameCoordinators reports whether these are the coordinators, answering or not.
 func (s *status) sameCoordinators(want []string) bool {
 	var have []string
 	for _, c := range s.Client.Coordinators.Coordinators {

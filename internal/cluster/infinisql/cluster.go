@@ -1,7 +1,6 @@
 // Package infinisql starts a real InfiniSQL server on this machine.
 //
-// It needs infinisqld and its manager, infinisqlmgr.py, on PATH, and python3; 0.1.2-alpha is
-// the version that it was seen with.
+// It needs infinisqld and its manager, infinisqlmgr.py, on PATH, and python3. It was tested with version 0.1.2-alpha.
 package infinisql
 
 import (
@@ -14,30 +13,30 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is one running InfiniSQL server. It keeps everything in memory: a Restart brings it
-// back with its user and an empty schema.
+// Cluster is a running InfiniSQL server. It keeps everything in memory: after a Restart it has its user and an empty
+// schema.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	programs   programs
-	procedures string // the folder of the libraries
+	procedures string // folder of the libraries
 	prepare    Prepare
 }
 
-// Prepare asks the server at a URL for the user's domain, and makes it if it is not there.
+// Prepare makes the user's domain on the server at a URL, if it does not exist.
 type Prepare func(ctx context.Context, url string) error
 
-// Starter returns the function that starts servers, which prepare is asked about.
+// Starter returns a function that starts servers and calls prepare for each.
 func Starter(prepare Prepare) func(context.Context, cluster.Options) (*Cluster, error) {
 	return func(ctx context.Context, o cluster.Options) (*Cluster, error) { return launch(ctx, o, prepare) }
 }
 
 var _ cluster.Local = (*Cluster)(nil)
 
-// programs are the paths of what the server needs.
+// programs are the paths of the programs that the server needs.
 type programs struct{ server, manager, python string }
 
 func findPrograms(o cluster.Options) (p programs, err error) {
-	const hint = "build InfiniSQL 0.1.2-alpha and put infinisqld and infinisqlmgr.py on PATH, for no Debian package has them"
+	const hint = "build InfiniSQL 0.1.2-alpha and put infinisqld and infinisqlmgr.py on PATH; no Debian package has them"
 	for program, path := range map[string]*string{"infinisqld": &p.server, "infinisqlmgr.py": &p.manager} {
 		*path, err = o.Find(program, "")
 		if errors.As(err, new(cluster.MissingError)) {
@@ -51,12 +50,11 @@ func findPrograms(o cluster.Options) (p programs, err error) {
 	return p, err
 }
 
-// launch starts a server and returns when it answers. An error leaves nothing behind; it is a
-// cluster.MissingError where a program is missing, and a *cluster.ParamError for a parameter.
-// The one parameter is
+// launch starts a server and returns when it answers. An error leaves nothing behind. It is a cluster.MissingError if
+// a program is missing, and a *cluster.ParamError for a wrong parameter. The only parameter is:
 //
-//	procedures=DIR   the folder of the libraries with procedures; procs beside the folder
-//	                 of infinisqld if it is not given
+//	procedures=DIR   folder of the libraries with procedures; default: procs beside
+//	                 the folder of infinisqld
 func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, error) {
 	c := &Cluster{}
 	err := cluster.Params{
@@ -71,9 +69,9 @@ func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, 
 	case err != nil:
 		return nil, err
 	case o.Nodes > 1:
-		return nil, &cluster.ParamError{Param: "N", Reason: "a node of InfiniSQL that has ended does not join the others again, so that no fault of one could heal: take infinisql:1"}
+		return nil, &cluster.ParamError{Param: "N", Reason: "a node of InfiniSQL that has ended cannot join the others again, so its faults could not be healed: use infinisql:1"}
 	case o.FaultFS:
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for InfiniSQL, which keeps its data in memory"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with InfiniSQL, which keeps its data in memory"}
 	}
 	c.programs, err = findPrograms(o)
 	if c.procedures == "" {
@@ -88,32 +86,32 @@ func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, 
 		func(c *Cluster) error { return c.List()[0].Restart(ctx) })
 }
 
-// checkHealthy is nil when the server lets the user in.
+// checkHealthy returns nil if the server accepts the user.
 func (c *Cluster) checkHealthy(ctx context.Context) error { return c.List()[0].ask(ctx) }
 
-// URL is the address of the server.
+// URL returns the address of the server.
 func (c *Cluster) URL() string { return c.List()[0].URL() }
 
-// The user, who is that of the domain for which the libraries of InfiniSQL are made, and the
-// password, which the global administrator has too.
+// The user belongs to the domain for which InfiniSQL's libraries are made. The global administrator has the same
+// password.
 const (
 	user, domain = "benchmark", "benchmark"
 	password     = "stroppy"
 )
 
-// URL is the address of the node alone.
+// URL returns the address of the node alone.
 func (n *node) URL() string {
 	query := url.Values{"admin_port": {strconv.Itoa(int(n.admin.Port()))}, "procedures": {n.cluster.procedures}, "connect_timeout": {"1s"}}
 	u := url.URL{Scheme: "infinisql", User: url.UserPassword(user, password), Host: n.sql.String(), Path: "/" + domain, RawQuery: query.Encode()}
 	return u.String()
 }
 
-// ask sees that the server answers, and has the domain made, if it is not there.
+// ask verifies that the server answers, and makes the domain if it does not exist.
 func (n *node) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return n.cluster.prepare(ctx, n.URL())
 }
 
-// Leader is always cluster.ErrNoLeader.
+// Leader always returns cluster.ErrNoLeader.
 func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -13,14 +13,14 @@ import (
 	"stroppy/internal/db/infinisql"
 )
 
-// paid is a table of the test's own.
+// paid is the test's own table.
 var paid = &db.Table{Name: "paid", Columns: []db.TableColumn{{Name: "id", Type: db.Integer}}}
 
 func kind() clustertest.Kind {
 	return clustertest.Kind{Engine: "InfiniSQL", Launch: clustertest.Launcher(Starter(infinisql.Prepare))}
 }
 
-// TestOne hurts the one node in every way that it has.
+// TestOne runs all possible injections on the only node.
 func TestOne(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 1}).(*Cluster)
 	n, ctx := c.List()[0], clustertest.Within(t, clustertest.WaitLimit)
@@ -60,10 +60,10 @@ func TestOne(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for says, o := range map[string]cluster.Options{
-		"take infinisql:1": {Nodes: 3},
-		"disk faults are":  {Nodes: 1, FaultFS: true},
-		"the nearest is":   {Nodes: 1, Params: url.Values{"procedure": {"x"}}},
-		"has no settings":  {Nodes: 1, Params: url.Values{"set.x": {"1"}}},
+		"use infinisql:1": {Nodes: 3},
+		"disk faults are": {Nodes: 1, FaultFS: true},
+		"the nearest is":  {Nodes: 1, Params: url.Values{"procedure": {"x"}}},
+		"has no settings": {Nodes: 1, Params: url.Values{"set.x": {"1"}}},
 	} {
 		var param *cluster.ParamError
 		if _, err := Starter(infinisql.Prepare)(t.Context(), o); !errors.As(err, &param) || !strings.Contains(err.Error(), says) {

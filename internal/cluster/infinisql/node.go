@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	askTimeout    = 3 * time.Second // of a question, which may hang
+	askTimeout    = 3 * time.Second // of a query, which may hang
 	shutdownLimit = 10 * time.Second
 )
 
-// serve is a program for python3 that starts the server and stays its parent, and
-// configuration what the manager reads.
+// serve is a Python program that starts the server and stays its parent. configuration is a template of the manager's
+// file.
 var (
 	//go:embed serve.py
 	serve string
@@ -52,7 +52,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts the server, which begins empty.
+// command returns the command that starts the server, which is empty at first.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	p, file := n.cluster.programs, filepath.Join(n.Dir(), "node.conf")
 	var text bytes.Buffer
@@ -73,7 +73,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 
 func (n *node) readyFile() string { return filepath.Join(n.Dir(), "ready") }
 
-// ready returns when the manager has done its work and the server has the user.
+// ready waits until the manager is done and the server has the user.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		if _, err := os.Stat(n.readyFile()); err != nil {

@@ -1,5 +1,5 @@
-// Package postgres starts real PostgreSQL servers on this machine: one server, or a primary with
-// its standbys under Patroni, with or without a PgBouncer before the primary.
+// Package postgres starts real PostgreSQL servers on this machine: one server, or a primary with standbys under
+// Patroni, optionally with a PgBouncer before the primary.
 package postgres
 
 import (
@@ -11,10 +11,10 @@ import (
 	"stroppy/internal/cluster/postgres/server"
 )
 
-// Start starts one server, or with two nodes or more those of patroni.Start, and a PgBouncer
-// before the primary if the parameter pooler is given. An error leaves nothing behind. It is a
-// cluster.MissingError if a program is not installed, and a *cluster.ParamError for a parameter.
-// The parameters are those of server.StartCluster, patroni.Start and pgbouncer.Params.Before.
+// Start starts one server, or with at least two nodes the servers of patroni.Start. If the parameter pooler is given,
+// it starts a PgBouncer before the primary. An error leaves nothing behind. It is a cluster.MissingError if a program
+// is not installed, and a *cluster.ParamError for a wrong parameter. server.StartCluster, patroni.Start and
+// pgbouncer.Params.Before describe the parameters.
 func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	p, o, err := pgbouncer.Parse(o)
 	if err != nil {
@@ -39,7 +39,7 @@ func startServers(ctx context.Context, o cluster.Options) (pgbouncer.Servers, er
 	return local(patroni.Start(ctx, o))
 }
 
-// local returns a nil interface with an error, and not a nil pointer in one.
+// local converts the results of a start. If err is not nil, the interface is nil, and does not hold a nil pointer.
 func local[C pgbouncer.Servers](c C, err error) (pgbouncer.Servers, error) {
 	if err != nil {
 		return nil, err
@@ -47,23 +47,23 @@ func local[C pgbouncer.Servers](c C, err error) (pgbouncer.Servers, error) {
 	return c, nil
 }
 
-// refuseRemoved refuses the parameters of failover=ideal, a supervisor of stroppy's own that was
-// removed. The error is a *cluster.ParamError.
+// refuseRemoved refuses the parameters of failover=ideal, a removed supervisor of stroppy. The error is a
+// *cluster.ParamError.
 func refuseRemoved(o cluster.Options) error {
 	if o.Params.Get("failover") == "ideal" {
-		return &cluster.ParamError{Param: "failover", Reason: "stroppy's own supervisor was removed: leave it out, and Patroni fails over"}
+		return &cluster.ParamError{Param: "failover", Reason: "stroppy's own supervisor was removed: leave it out to use Patroni"}
 	}
 	for _, name := range []string{"sync", "strict", "timeout"} {
 		if o.Params.Has(name) {
-			return &cluster.ParamError{Param: name, Reason: "stroppy's own supervisor, which had it, was removed: " +
-				"take synchronous=off|on|strict or ttl, which are Patroni's"}
+			return &cluster.ParamError{Param: name, Reason: "it belonged to stroppy's own supervisor, which was removed: " +
+				"use Patroni's synchronous=off|on|strict or ttl"}
 		}
 	}
 	return nil
 }
 
-// The clusters behind a pooler. The methods of Front hide those of the servers, which are
-// embedded one level deeper.
+// The clusters behind a pooler. The methods of Front hide the methods of the servers, which are embedded one level
+// deeper.
 type (
 	pooledServer struct {
 		*pgbouncer.Front

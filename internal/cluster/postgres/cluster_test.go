@@ -27,10 +27,10 @@ func startCluster(t *testing.T, nodes int, query string) cluster.Local {
 	return c
 }
 
-// plain is the cluster's URL without what only stroppy knows.
+// plain returns the cluster's URL without stroppy's own parameters.
 func plain(c cluster.Local) string { return strings.TrimSuffix(c.URL(), "&prepare=true") }
 
-// pay inserts a row through the pooler as soon as that works.
+// pay inserts a row through the pooler as soon as this works.
 func pay(t *testing.T, c cluster.Local, row string) {
 	t.Helper()
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -41,8 +41,8 @@ func pay(t *testing.T, c cluster.Local, row string) {
 	clustertest.Must(t, err)
 }
 
-// TestFollows: whoever fails over, the pooler sends transactions to the new primary, and what
-// was acknowledged is there.
+// TestFollows checks that the pooler sends transactions to the new primary after a fail-over, and that acknowledged
+// rows exist.
 func TestFollows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts clusters")
@@ -81,8 +81,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// TestEnds: a pooler that was killed is started again, and the end of the cluster leaves
-// neither its process nor its folder.
+// TestEnds checks that a killed pooler is restarted, and that the end of the cluster leaves neither its process nor
+// its folder.
 func TestEnds(t *testing.T) {
 	c := startCluster(t, 1, "pooler=transaction&pooler.default_pool_size=2")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -108,16 +108,16 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestDryRunChecksSettings asks PgBouncer for its settings in a dry run too.
+// TestDryRunChecksSettings checks that PgBouncer verifies its settings in a dry run too.
 func TestDryRunChecksSettings(t *testing.T) {
 	for query, says := range map[string]string{
 		"pooler=session":                           "",
 		"pooler=transaction&pooler.verbose=2":      "",
-		"pooler=session&pooler.nonsense=1":         "pooler.nonsense: PgBouncer knows no setting of this name",
-		"pooler=session&pooler.query_timeout=soon": `pooler.query_timeout: PgBouncer does not take the value "soon"`,
+		"pooler=session&pooler.nonsense=1":         "pooler.nonsense: PgBouncer has no such setting",
+		"pooler=session&pooler.query_timeout=soon": `pooler.query_timeout: PgBouncer does not accept the value "soon"`,
 		"pooler=transaction&failover=ideal":        "failover: stroppy's own supervisor was removed",
-		"pooler=transaction&timeout=2s":            "timeout: stroppy's own supervisor, which had it, was removed",
-		"ttl=5s&pooler=transaction":                "ttl: it is Patroni's, and one server has no standby",
+		"pooler=transaction&timeout=2s":            "timeout: it belonged to stroppy's own supervisor, which was removed",
+		"ttl=5s&pooler=transaction":                "ttl: it is a setting of Patroni, and one server has no standby",
 		"failover=patroni":                         "failover: one server has no standby",
 	} {
 		values, err := url.ParseQuery(query)

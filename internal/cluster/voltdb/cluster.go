@@ -1,6 +1,6 @@
 // Package voltdb starts real VoltDB clusters on this machine.
 //
-// It needs java on PATH, and the jars of VoltDB 10.0 in a folder.
+// It needs java on PATH, and a folder with the jars of VoltDB 10.0.
 package voltdb
 
 import (
@@ -17,9 +17,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running VoltDB cluster, whose nodes are equal. It keeps its data in memory:
-// when more nodes than kfactor are gone it is gone. Its nodes then start as a new and empty
-// cluster, all at once, not one after another.
+// Cluster is a running VoltDB cluster of equal nodes. It keeps its data in memory, and loses them when more than
+// kfactor nodes are gone. Then the nodes must be started at the same time, and form a new and empty cluster.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	java, classes string
@@ -29,32 +28,31 @@ type Cluster struct {
 
 var _ cluster.Local = (*Cluster)(nil)
 
-// Hosts asks the node at a URL what @SystemInformation says of each node that the cluster
-// has now, by its names in lower case. It fails until the node lets clients in.
+// Hosts returns the columns of @SystemInformation of each present node, by their names in lower case, from the node
+// at a URL. It returns an error until the node accepts clients.
 type Hosts func(ctx context.Context, url string) ([]map[string]string, error)
 
-// Starter returns the function that starts clusters whose nodes are asked by hosts.
+// Starter returns a function that starts clusters and queries their nodes through hosts.
 func Starter(hosts Hosts) func(context.Context, cluster.Options) (*Cluster, error) {
 	return func(ctx context.Context, o cluster.Options) (*Cluster, error) { return launch(ctx, o, hosts) }
 }
 
-// launch starts a cluster and returns when every node answers and every partition has all
-// its copies. An error leaves nothing behind; it is a cluster.MissingError where there is no
-// java on PATH or no folder of jars, and a *cluster.ParamError for a parameter. The
-// parameters are:
+// launch starts a cluster and returns when every node answers and every partition has all its copies. An error leaves
+// nothing behind. It is a cluster.MissingError if java or the folder of jars is missing, and a *cluster.ParamError
+// for a wrong parameter. The parameters are:
 //
-//	jars=DIR       the folder of the jars
-//	kfactor=1      how many nodes may be lost; 0 of one node
-//	sites=2        partitions that a node executes
-//	heartbeat=5s   how long a silent node is waited for, in whole seconds
-//	security=on    clients log in as the user that the URL has
+//	jars=DIR       folder of the jars
+//	kfactor=1      number of nodes that may be lost; 0 for one node
+//	sites=2        partitions per node
+//	heartbeat=5s   time to wait for a silent node, in whole seconds
+//	security=on    clients log in as the user in the URL
 func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, error) {
 	params, err := parseParams(o.Params, o.Nodes)
 	if err != nil {
 		return nil, err
 	}
 	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for VoltDB, which keeps its data in memory"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with VoltDB, which keeps its data in memory"}
 	}
 	java, noJava := o.Find("java", "openjdk-17-jre-headless")
 	classes, noClasses := classPath(params.jars)
@@ -67,7 +65,7 @@ func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, erro
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// params are what stands behind the question mark.
+// params are the parameters of a cluster.
 type params struct {
 	jars      string
 	kfactor   int
@@ -98,12 +96,12 @@ func parseParams(values url.Values, nodes int) (params, error) {
 		Kind: "a cluster of VoltDB",
 	}.Read(values)
 	if err == nil && p.sites*nodes%(p.kfactor+1) != 0 {
-		err = &cluster.ParamError{Param: "sites", Reason: fmt.Sprintf("%d partitions on each of %d nodes cannot be %d copies of each: sites × nodes must be divisible by kfactor + 1", p.sites, nodes, p.kfactor+1)}
+		err = &cluster.ParamError{Param: "sites", Reason: fmt.Sprintf("%d partitions on each of %d nodes cannot hold %d copies of each: sites × nodes must be divisible by kfactor + 1", p.sites, nodes, p.kfactor+1)}
 	}
 	return p, err
 }
 
-// Of a cluster with security. It is no secret: the cluster is of this machine alone.
+// The user of a cluster with security. The password is no secret, because the cluster is only on this machine.
 const user, password = "stroppy", "stroppy"
 
 const logging = `<?xml version="1.0" encoding="UTF-8" ?>
@@ -123,7 +121,7 @@ func (c *Cluster) deployment() string {
 func (c *Cluster) loggingFile() string    { return filepath.Join(c.Dir, "log4j.xml") }
 func (c *Cluster) deploymentFile() string { return filepath.Join(c.Dir, "deployment.xml") }
 
-// start starts all nodes at once, because none answers before they have become a cluster.
+// start starts all nodes at once, because none answers before they have formed a cluster.
 func (c *Cluster) start(ctx context.Context) error {
 	err := os.WriteFile(c.loggingFile(), []byte(logging), 0o644)
 	if err == nil {
@@ -140,7 +138,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return err
 }
 
-// checkHealthy is nil when every node answers, and to every one the cluster is whole.
+// checkHealthy returns nil if every node answers and sees the complete cluster.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	for _, n := range c.List() {
 		hosts, err := n.ask(ctx)
@@ -154,16 +152,16 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 	return nil
 }
 
-// expendable is nil when every partition has all its copies, or, without the node, when the
-// others answer, which a node does that has all its copies. With kfactor 0 the data of a node
-// are the only ones.
+// expendable returns nil if the data of a node are not needed. This holds if every partition has all its copies. It
+// also holds if the node is down and all others answer, because a node answers only with all its copies. With kfactor
+// 0 it never holds.
 func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	if c.params.kfactor == 0 {
 		return errors.New("with kfactor=0 no other node has its data")
 	}
 	for _, m := range c.Others(n) {
 		if !m.Awake() {
-			return fmt.Errorf("%s does not run, and without both the cluster would be lost", m.Name())
+			return fmt.Errorf("%s does not run, and without both nodes the cluster would be lost", m.Name())
 		}
 		hosts, err := m.ask(ctx)
 		if err != nil {
@@ -178,20 +176,20 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	return nil
 }
 
-// whole is nil when a node sees all nodes, and finds that every partition has all its copies.
+// whole returns nil if a node sees all nodes and finds all copies of every partition.
 func (c *Cluster) whole(n *node, hosts []map[string]string) error {
 	if count := len(c.List()); len(hosts) != count {
 		return fmt.Errorf("%s sees %d of %d nodes", n.Name(), len(hosts), count)
 	}
 	for _, h := range hosts {
 		if h["clustersafety"] != "FULL" || h["clusterstate"] != "RUNNING" {
-			return fmt.Errorf("%s says that the cluster is %s and its safety %s", n.Name(), h["clusterstate"], h["clustersafety"])
+			return fmt.Errorf("%s reports the cluster as %s and its safety as %s", n.Name(), h["clusterstate"], h["clustersafety"])
 		}
 	}
 	return nil
 }
 
-// URL names all nodes; a client's sessions begin with different ones.
+// URL names all nodes; a client's sessions start with different ones.
 func (c *Cluster) URL() string {
 	return c.urlOf(c.Addresses(func(n *node) string { return n.client.String() }))
 }
@@ -204,5 +202,5 @@ func (c *Cluster) urlOf(hosts string) string {
 	return u.String()
 }
 
-// Leader is always cluster.ErrNoLeader.
+// Leader always returns cluster.ErrNoLeader.
 func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -17,12 +17,12 @@ import (
 	"stroppy/internal/db/voltdb"
 )
 
-// pay is what tellers call.
+// pay is the procedure that tellers call.
 var pay = db.NewProcedure("pay", []db.Type{db.Integer}, nil, map[db.Language]string{
 	db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME PARTITION ON TABLE paid COLUMN id AS INSERT INTO paid (id) VALUES (?)",
 })
 
-// prepare makes the table, also in a cluster that was lost and begins anew.
+// prepare makes the table, even in a cluster that was lost and starts again empty.
 func prepare(ctx context.Context, d *voltdb.Database) error {
 	names, err := d.Tables(ctx)
 	if err == nil && !slices.Contains(names, "paid") {
@@ -34,7 +34,7 @@ func prepare(ctx context.Context, d *voltdb.Database) error {
 	return err
 }
 
-// teller inserts numbers by one node, on a connection of its own.
+// teller inserts numbers through one node, on its own connection.
 type teller struct{ db.ProcedureSession }
 
 func (t teller) Pay(ctx context.Context, id string) error {
@@ -90,8 +90,7 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster hurts one cluster in every way, in its own network where the user may have
-// one.
+// TestCluster runs all injections on one cluster, in its own network if the user may have one.
 func TestCluster(t *testing.T) {
 	k := kind()
 	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
@@ -122,7 +121,7 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestJars: a folder that lacks jars is refused with their names, and so is none.
+// TestJars checks that a folder which lacks jars is refused with their names, and that a missing folder is refused.
 func TestJars(t *testing.T) {
 	var missing cluster.MissingError
 	if _, err := classPath(""); !errors.As(err, &missing) || !strings.Contains(err.Error(), Variable) {

@@ -9,10 +9,10 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Variable is the one of the environment that names the folder of the jars.
+// Variable is the environment variable that names the folder of the jars.
 const Variable = "STROPPY_VOLTDB"
 
-// jars are what a server of VoltDB 10.0 needs, by their Maven coordinates.
+// jars are the jars of a VoltDB 10.0 server by their Maven coordinates.
 var jars = []string{
 	"org.voltdb:voltdb:10.0", "log4j:log4j:1.2.17", "org.apache.commons:commons-lang3:3.9",
 	"org.aeonbits.owner:owner:1.0.12", "org.aeonbits.owner:owner-java8:1.0.12",
@@ -23,8 +23,8 @@ var jars = []string{
 	"org.eclipse.jetty:jetty-util:9.4.33.v20201020", "org.eclipse.jetty:jetty-server:9.4.33.v20201020",
 }
 
-// classPath is that of a folder with all jars. Where none is named it is a
-// cluster.MissingError; one that lacks some is a *cluster.ParamError.
+// classPath returns the class path for a folder with all jars. The error is a cluster.MissingError if no folder is
+// named, and a *cluster.ParamError if jars are missing.
 func classPath(folder string) (string, error) {
 	if folder == "" {
 		return "", cluster.MissingError{Program: "voltdb-10.0.jar", Hint: "fetch the jars of VoltDB with scripts/voltdb.sh and name their folder in " + Variable}

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	askTimeout    = 3 * time.Second // of a question to one node, which may hang
+	askTimeout    = 3 * time.Second // of a query to one node, which may hang
 	shutdownLimit = 30 * time.Second
-	// resumeLimit bounds the return of a paused node, which the others may have given up.
+	// resumeLimit bounds the return of a paused node, which the others may have expelled.
 	resumeLimit = time.Minute
 )
 
@@ -43,23 +43,21 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	}
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
-		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // a node without data joins by its start
+		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// opened are the packages of Java that VoltDB 10.0 looks into, which Java 17 allows only
-// where the command line opens them.
+// opened are the Java packages that VoltDB 10.0 accesses. Java 17 allows this only if the command line opens them.
 var opened = []string{"java.lang", "sun.nio.ch", "java.net", "java.nio", "sun.net.www.protocol.http", "sun.net.www.protocol.https", "sun.net.www.protocol.file", "sun.net.www.protocol.ftp"}
 
-// mostSkew is how many milliseconds apart the clocks of two nodes may seem. VoltDB 10.0
-// ends a node that joins with more than 200 (org.voltcore.messaging.SocketJoiner), but the
-// nodes of one machine have one clock, and what they find is how long one of them waited
-// for a processor.
+// mostSkew is the allowed difference of two nodes' clocks in milliseconds. VoltDB 10.0 ends a joining node with more
+// than 200 (org.voltcore.messaging.SocketJoiner). But the nodes of one machine share a clock, and the measured
+// difference is only the time that a node waited for a processor.
 const mostSkew = "10000"
 
-// run is VoltDB's program with arguments.
+// run returns VoltDB's program with arguments.
 func (n *node) run(args ...string) *exec.Cmd {
 	c := n.cluster
 	all := []string{
@@ -70,15 +68,15 @@ func (n *node) run(args ...string) *exec.Cmd {
 		all = append(all, "--add-opens", "java.base/"+name+"=ALL-UNNAMED")
 	}
 	cmd := exec.Command(c.java, append(append(all, "-cp", c.classes, "org.voltdb.VoltDB"), args...)...)
-	cmd.Dir, cmd.Env = n.Dir(), append(os.Environ(), "HOME="+n.Dir()) // a node that ends itself writes why into the folder where it runs
+	cmd.Dir, cmd.Env = n.Dir(), append(os.Environ(), "HOME="+n.Dir()) // a node that ends itself writes the reason into its working directory
 	return cmd
 }
 
-// temp is where Java puts what it unpacks.
+// temp returns the folder into which Java unpacks files.
 func (n *node) temp() string { return filepath.Join(n.Dir(), "tmp") }
 
-// command makes the command that starts the node, which forms a cluster with the others, or
-// joins theirs. A folder without data is made one of VoltDB's first.
+// command returns the command that starts the node, which forms or joins a cluster. An empty folder is initialized
+// first.
 func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	if _, err := os.Stat(filepath.Join(n.Dir(), "voltdbroot")); errors.Is(err, os.ErrNotExist) {
@@ -98,7 +96,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 		"zkport", n.zookeeper.String(), "replicationport", n.replication.String()), nil
 }
 
-// ready returns when the node answers, for which it has to be part of a cluster.
+// ready waits until the node answers, which needs a formed cluster.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		_, err := n.ask(ctx)
@@ -106,7 +104,7 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// ask asks the node what it knows of all nodes.
+// ask returns the node's view of all nodes.
 func (n *node) ask(ctx context.Context) ([]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -117,11 +115,10 @@ func (n *node) ask(ctx context.Context) ([]map[string]string, error) {
 	return hosts, nil
 }
 
-// URL is the address of the node alone, by which the whole database is read.
+// URL returns the address of the node alone, through which the whole database can be read.
 func (n *node) URL() string { return n.cluster.urlOf(n.client.String()) }
 
-// Kill, Terminate and Restart are the server's. The supervisor leaves a node down that one
-// of the first two has ended.
+// Kill is like the server's Kill, but also stops the supervisor from restarting the node.
 func (n *node) Kill(ctx context.Context) error {
 	n.wanted.Store(false)
 	return n.Server.Kill(ctx)
@@ -140,11 +137,11 @@ func (n *node) Restart(ctx context.Context) error {
 	return err
 }
 
-// restartEvery is how often the supervisor looks for a node that has ended by itself.
+// restartEvery is the interval at which the supervisor checks whether a node has ended by itself.
 const restartEvery = 500 * time.Millisecond
 
-// supervise starts the node again when nobody has ended it on purpose: VoltDB ends a node
-// that the others have given up, and the service manager of a real one does this.
+// supervise restarts the node if nobody has ended it on purpose. VoltDB ends a node that the others have expelled,
+// and a service manager would restart it.
 func (n *node) supervise() {
 	life := n.cluster.Life
 	for cluster.Sleep(life, restartEvery) == nil {
@@ -154,8 +151,7 @@ func (n *node) supervise() {
 	}
 }
 
-// Resume lets the node go on. One that the others have given up meanwhile ends itself when
-// it finds out, and is started again.
+// Resume resumes the node. A node that the others have expelled meanwhile ends itself and is restarted.
 func (n *node) Resume(ctx context.Context) error {
 	paused := n.Paused()
 	if err := n.Server.Resume(ctx); err != nil || !paused {
@@ -179,8 +175,8 @@ func (n *node) Resume(ctx context.Context) error {
 	})
 }
 
-// Replace kills the node, takes its folder away, and lets it join as a new node. That is
-// what a restart does too, for the data are in memory.
+// Replace kills the node, removes its folder, and lets it join as a new node. A restart has the same effect, because
+// the data are in memory.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()

@@ -106,7 +106,7 @@ func TestRefuses(t *testing.T) {
 	missing := errors.New("it was built without FoundationDB")
 	k := Kind(Client{Missing: func() error { return missing }})
 	for query, says := range map[string]string{
-		"": missing.Error(), "redundancy=triple": "parameter redundancy: triple needs 5 nodes or more, and there are 3", "redundancy=two": "none of single, double and triple",
+		"": missing.Error(), "redundancy=triple": "parameter redundancy: triple needs at least 5 nodes, but there are 3", "redundancy=two": "not single, double or triple",
 		"storage=redwood": "parameter storage: ", "coordinators=some": "parameter coordinators: ", "version=latest": "parameter version: ", "version=7.3": "parameter version: ",
 		"image=foundationdb": "parameter image: it must be an image with its tag", "image=here:5000/fdb": "parameter image: ", "sidecar-image=a@sha256:1": "parameter sidecar-image: ",
 		"sidecar-image=a:1&service-account=b": "with a service account", "reach=forward": "parameter reach: ", "disk=much": "parameter disk: ", "exclude=on": "no such parameter",

@@ -16,14 +16,14 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// agent is Patroni as what fails over beside a node. PostgreSQL goes on without it, and
-// whoever led goes on to take writes.
+// agent is the Patroni of a node, which fails over. PostgreSQL continues without it, and a primary continues to
+// accept writes.
 type agent struct{ *node }
 
-// Agent is the node's Patroni.
+// Agent returns the node's Patroni.
 func (n *node) Agent() cluster.Auxiliary { return agent{n} }
 
-// Store are the etcd servers.
+// Store returns the etcd servers.
 func (c *Cluster) Store() (servers []cluster.Auxiliary) {
 	for _, n := range c.stores() {
 		servers = append(servers, n.Server)
@@ -33,8 +33,7 @@ func (c *Cluster) Store() (servers []cluster.Auxiliary) {
 
 func (a agent) Name() string { return "the Patroni of " + a.node.Name() }
 
-// processes are those of Patroni, without serve.py, which is the first of the node, and
-// without those of PostgreSQL.
+// processes returns Patroni's processes, without serve.py, which is the first of the node, and without PostgreSQL's.
 func (a agent) processes() []int {
 	pids := a.PIDs()
 	return slices.DeleteFunc(pids[min(1, len(pids)):], func(pid int) bool {
@@ -43,20 +42,20 @@ func (a agent) processes() []int {
 	})
 }
 
-// Running reports whether Patroni is there, paused or not.
+// Running reports whether Patroni exists, paused or not.
 func (a agent) Running() bool { return len(a.processes()) > 0 }
 
-// Kill ends Patroni alone, with SIGKILL.
+// Kill ends only Patroni, with SIGKILL.
 func (a agent) Kill(ctx context.Context) error {
 	return a.signal(ctx, "kill", syscall.SIGKILL, func() error {
 		if a.Running() {
-			return errors.New("it is alive yet")
+			return errors.New("it is still alive")
 		}
 		return nil
 	})
 }
 
-// Restart starts Patroni, unless it runs, and returns when it says that its PostgreSQL runs.
+// Restart starts Patroni, unless it runs, and returns when it reports its PostgreSQL as running.
 func (a agent) Restart(ctx context.Context) error {
 	if !a.node.Running() {
 		return a.node.Restart(ctx)
@@ -76,37 +75,37 @@ func (a agent) Restart(ctx context.Context) error {
 	return nil
 }
 
-// well asks Patroni whether its PostgreSQL runs in the role that it should have.
+// well asks Patroni whether its PostgreSQL runs in the right role.
 func (a agent) well(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	return a.call(limited, http.MethodGet, "/health", nil)
 }
 
-// Pause stops Patroni alone where it is.
+// Pause stops only Patroni.
 func (a agent) Pause(ctx context.Context) error {
 	return a.signal(ctx, "pause", system.Stop, func() error { return a.StillPaused(ctx) })
 }
 
-// StillPaused says which process of Patroni goes on.
+// StillPaused returns an error if a process of Patroni runs.
 func (a agent) StillPaused(context.Context) error {
 	for _, pid := range a.processes() {
 		if !stopped(pid) {
-			return fmt.Errorf("process %d of %s goes on", pid, a.Name())
+			return fmt.Errorf("process %d of %s still runs", pid, a.Name())
 		}
 	}
 	return nil
 }
 
-// Resume lets Patroni go on, and returns when it says that its PostgreSQL runs. If the node
-// has ended meanwhile it is no error.
+// Resume resumes Patroni and returns when it reports its PostgreSQL as running. It returns nil if the node has ended
+// meanwhile.
 func (a agent) Resume(ctx context.Context) error {
 	if !a.Running() {
 		return nil
 	}
 	err := a.signal(ctx, "resume", system.Continue, func() error {
 		if slices.ContainsFunc(a.processes(), stopped) {
-			return errors.New("it is stopped yet")
+			return errors.New("it is still stopped")
 		}
 		return nil
 	})
@@ -119,7 +118,7 @@ func (a agent) Resume(ctx context.Context) error {
 	return err
 }
 
-// signal sends a signal to all processes of Patroni, and waits until its effect is seen.
+// signal sends a signal to all processes of Patroni and waits until its effect is seen.
 func (a agent) signal(ctx context.Context, what string, number syscall.Signal, seen func() error) error {
 	pids := a.processes()
 	var err error
@@ -140,7 +139,7 @@ func (a agent) signal(ctx context.Context, what string, number syscall.Signal, s
 	return nil
 }
 
-// stopped says that a process is there and stopped where it is: see proc(5).
+// stopped reports whether a process exists and is stopped: see proc(5).
 func stopped(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, after, found := strings.Cut(string(text[max(0, strings.LastIndexByte(string(text), ')')):]), " ")

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster/postgres/server"
 )
 
-// demoted waits until a node that led is a standby, or is being made one.
+// demoted waits until a former primary is a standby, or is being made one.
 func demoted(t *testing.T, n *node) {
 	t.Helper()
 	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
@@ -24,11 +24,10 @@ func demoted(t *testing.T, n *node) {
 	}))
 }
 
-// TestAgentAndStore injects the faults of Patroni alone and of all servers of its etcd, sees
-// what follows of each, and heals it. Nothing may be lost: strict, because otherwise Patroni 3.0.2, where
-// it begins beside a primary that runs, writes a postgresql.conf without
-// synchronous_standby_names, and a primary that has lost its lead acknowledges what waited.
-// In the end the cluster is stopped, which must leave nothing of it.
+// TestAgentAndStore injects the faults of Patroni and of all etcd servers, checks the consequences, and heals them.
+// Nothing may be lost. It uses strict mode, because otherwise Patroni 3.0.2 may start beside a running primary with a
+// postgresql.conf without synchronous_standby_names. Then a primary that has lost leadership acknowledges waiting
+// commits. In the end the cluster is stopped, which must leave nothing behind.
 func TestAgentAndStore(t *testing.T) {
 	dir := clustertest.OpenDir(t)
 	k := kind()
@@ -67,7 +66,7 @@ func TestAgentAndStore(t *testing.T) {
 			}
 			all := func(act func(cluster.Auxiliary, context.Context) error) {
 				errs := make(chan error)
-				for _, server := range c.Store() { // at once: one alone has no majority
+				for _, server := range c.Store() { // at once: one server alone has no majority
 					go func() { errs <- act(server, ctx) }()
 				}
 				for range c.Store() {
@@ -85,8 +84,8 @@ func TestAgentAndStore(t *testing.T) {
 	t.Run("stop leaves nothing", func(t *testing.T) { k.Gone(t, c, dir) })
 }
 
-// testLeadsAgain holds that a node is noted which loses Patroni's leader key and gets it back,
-// because nobody else's Patroni is awake, and one that is demoted and promoted with the key.
+// testLeadsAgain checks the events of a node that loses Patroni's leader key and gets it back, because no other
+// Patroni is awake. It also checks the events of a node that is demoted and promoted with the key.
 func testLeadsAgain(t *testing.T, c *Cluster, n *node) {
 	ctx, before := clustertest.Within(t, clustertest.WaitLimit), len(c.Events())
 	noted := func(what string, is func(cluster.Event) bool) {

@@ -1,6 +1,5 @@
-// Package patroni starts real PostgreSQL servers under Patroni on this machine: a Cluster is
-// a primary with its standbys, a Patroni on each node that fails over, and the etcd servers
-// that keep Patroni's state.
+// Package patroni starts real PostgreSQL servers under Patroni on this machine. A Cluster is a primary with standbys,
+// a Patroni on each node, which fails over, and the etcd servers with Patroni's state, the store.
 package patroni
 
 import (
@@ -25,35 +24,34 @@ import (
 const (
 	// scope is the name of the cluster in the store.
 	scope = "stroppy"
-	// askLimit bounds one question.
+	// askLimit bounds one query.
 	askLimit = time.Second
-	// storeLimit bounds the start of the store, storeSilence how long it may not answer
-	// from then on until the cluster has started, and bootLimit how long the first node may
-	// take to begin the cluster in it.
+	// storeLimit bounds the start of the store. storeSilence bounds how long it may not answer until the cluster has
+	// started. bootLimit bounds the time until the first node begins the cluster in the store.
 	storeLimit, storeSilence, bootLimit = 8 * time.Second, 5 * time.Second, 30 * time.Second
-	// startEvery is the time between two questions whether a node has started, which takes
-	// seconds. The questions of all nodes would take a processor from Patroni otherwise.
+	// startEvery is the interval of checks whether a node has started, which takes seconds. More checks of all nodes
+	// would take processor time from Patroni.
 	startEvery = 50 * time.Millisecond
 )
 
-// Cluster is a running cluster under Patroni. The store is on hosts of its own in the same
-// network: who cuts a node off from all others cuts it off from the store as well.
+// Cluster is a running cluster under Patroni. The store has its own hosts in the same network: a node that is cut off
+// from all others is cut off from the store as well.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
 	params   params
 	programs programs
-	data     int // nodes with data, which come first; the others are the store
+	data     int // number of nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
 	begun    atomic.Bool          // the first nodes answer
-	answered atomic.Int32         // the place of the store's server that did last
-	leading  atomic.Pointer[node] // seen to take writes with the leader key, and as no standby since then
-	stuckFor time.Duration        // the constant, but for a test
+	answered atomic.Int32         // index of the store's server that answered last
+	leading  atomic.Pointer[node] // the primary, while it accepts writes with the leader key
+	stuckFor time.Duration        // the constant, except in a test
 }
 
 type programs struct {
 	python, patroni, etcd string
-	bin                   string // the folder of PostgreSQL's
+	bin                   string // folder of PostgreSQL's programs
 	version               string // of Patroni
 }
 
@@ -62,19 +60,19 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// Start starts the store and the nodes, and returns when Patroni names a primary and all
-// standbys stream from it. An error leaves nothing behind. It is a cluster.MissingError if a
-// program is not installed, and a *cluster.ParamError for a parameter. The parameters are:
+// Start starts the store and the nodes, and returns when Patroni names a primary and all standbys stream from it. An
+// error leaves nothing behind. It is a cluster.MissingError if a program is not installed, and a *cluster.ParamError
+// for a wrong parameter. The parameters are:
 //
 //	failover=patroni      the only value
 //	synchronous=on        off, on and strict are Patroni's synchronous_mode and
 //	                      synchronous_mode_strict
 //	ttl=3s, loop_wait=1s, retry_timeout=2s, failsafe_mode=off, maximum_lag_on_failover=1048576
-//	                      Patroni's settings of these names; from version 3.1 on
+//	                      Patroni's settings with these names; from version 3.1 on
 //	                      retry_timeout=3s, and ttl=20s or loop_wait and twice retry_timeout
-//	store=1               etcd servers that keep Patroni's state: 1 or 3
-//	fsync=off             PostgreSQL's own setting of that name
-//	set.NAME=VALUE        any other of its settings, on all nodes
+//	store=1               etcd servers with Patroni's state: 1 or 3
+//	fsync=off             PostgreSQL's setting with this name
+//	set.NAME=VALUE        any other setting of PostgreSQL, on all nodes
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params)
 	if err != nil {
@@ -99,15 +97,15 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	}, func(c *Cluster) error {
 		err := c.start(ctx, giveUp)
 		if errors.Is(context.Cause(ctx), errSilent) {
-			err = errSilent // what nodes say follows from it
+			err = errSilent // the nodes' errors follow from it
 		} else if ended, ok := errors.AsType[*endedError](err); ok {
-			err = ended // the others give up for it
+			err = ended // the others give up because of it
 		}
 		return err
 	})
 }
 
-// install is what to do where a part of Patroni is missing.
+// install is the advice if a part of Patroni is missing.
 const install = "install the Debian packages patroni, python3-etcd and etcd-server"
 
 // find finds all programs, and Patroni's module for its store.
@@ -139,20 +137,20 @@ func find(o cluster.Options) (p programs, err error) {
 // moduleLimit bounds the search for a module, which takes 0.1 s on an idle machine.
 const moduleLimit = 10 * time.Second
 
-// findModule looks for the module by which Patroni speaks with etcd, which Debian's package
-// patroni does not depend on. A name of it is asked for, because Python takes a folder that
-// is empty for a module. A search that was cut off has found nothing out.
+// findModule looks for Patroni's Python module for etcd, which is not a dependency of Debian's package patroni. It
+// imports a name from the module, because Python accepts an empty folder as a module. A search that timed out shows
+// nothing.
 func findModule(python string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), moduleLimit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, python, "-I", "-c", "from etcd import Client").CombinedOutput()
 	if err != nil && (bytes.Contains(out, []byte("ImportError")) || bytes.Contains(out, []byte("ModuleNotFoundError"))) {
-		return cluster.MissingError{Hint: "the Python module etcd, which Patroni needs for its store, is not on this machine: " + install}
+		return cluster.MissingError{Hint: "the Python module etcd, which Patroni needs, is not on this machine: " + install}
 	}
-	return nil // what else is wrong Patroni says when it starts
+	return nil // Patroni reports other problems when it starts
 }
 
-// interpreter is the Python that a program names in its first line, else that on PATH.
+// interpreter returns the Python of a program's first line, or else the one on PATH.
 func interpreter(program string) (string, error) {
 	file, err := os.Open(program)
 	if err != nil {
@@ -166,8 +164,8 @@ func interpreter(program string) (string, error) {
 	return cluster.Find("python3", "python3")
 }
 
-// start starts the store, then the first node, which begins the cluster, and then the others.
-// giveUp ends ctx, until whose end the store is to answer.
+// start starts the store, then the first node, which begins the cluster, and then the others. giveUp ends ctx; the
+// store must answer until then.
 func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	if err := c.startStore(ctx); err != nil {
 		return err
@@ -212,8 +210,8 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	return nil
 }
 
-// checkSettings says which setting of set.NAME has not come to PostgreSQL: Patroni leaves out
-// those that it does not know, or whose values it does not take, without an error.
+// checkSettings returns an error for a setting of set.NAME that did not reach PostgreSQL. Patroni silently drops
+// unknown settings and invalid values.
 func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 	for name, value := range c.params.settings {
 		came, err := server.One[bool](ctx, n.over, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = "+
@@ -222,13 +220,13 @@ func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 			return fmt.Errorf("ask %s for its settings: %w", n.Name(), err)
 		}
 		if !came {
-			return &cluster.ParamError{Param: "set." + name, Reason: fmt.Sprintf("Patroni does not pass %s = %q on, for PostgreSQL knows no such setting or value", name, value)}
+			return &cluster.ParamError{Param: "set." + name, Reason: fmt.Sprintf("Patroni drops %s = %q, because PostgreSQL has no such setting or value", name, value)}
 		}
 	}
 	return nil
 }
 
-// askVersion asks Patroni for its version, by which its times are.
+// askVersion asks Patroni for its version, on which its times depend.
 func askVersion(ctx context.Context, patroni string) (string, error) {
 	said, err := cluster.VersionOf(ctx, patroni, "--version")
 	if err != nil {
@@ -237,17 +235,17 @@ func askVersion(ctx context.Context, patroni string) (string, error) {
 	return strings.TrimPrefix(said, "patroni "), nil
 }
 
-// servers are the nodes with data.
+// servers returns the nodes with data.
 func (c *Cluster) servers() []*node {
 	return slices.DeleteFunc(c.List(), func(n *node) bool { return n.store })
 }
 
-// stores are the etcd servers.
+// stores returns the etcd servers.
 func (c *Cluster) stores() []*node {
 	return slices.DeleteFunc(c.List(), func(n *node) bool { return !n.store })
 }
 
-// Nodes are the nodes with data.
+// Nodes returns the nodes with data.
 func (c *Cluster) Nodes() (nodes []cluster.Node) {
 	for _, n := range c.servers() {
 		nodes = append(nodes, n)
@@ -255,7 +253,7 @@ func (c *Cluster) Nodes() (nodes []cluster.Node) {
 	return nodes
 }
 
-// Witnesses are the numbers of the hosts of the store.
+// Witnesses returns the numbers of the store's hosts.
 func (c *Cluster) Witnesses() (numbers []int) {
 	for _, n := range c.stores() {
 		numbers = append(numbers, n.Number())

@@ -22,9 +22,8 @@ func kind() clustertest.Kind {
 	return clustertest.OnPostgreSQL(clustertest.Kind{
 		Engine: "postgres-patroni", LeaderOnly: true, Params: url.Values{},
 		Launch: clustertest.Launcher(Start),
-		// A primary that was paused may take Patroni's leader key back from the one that was
-		// promoted meanwhile: version 3.0.2 writes the key of a new lease without a look at
-		// who has it (patroni/dcs/etcd3.py, _update_leader).
+		// A paused primary may take Patroni's leader key back from the node that was promoted meanwhile. Version
+		// 3.0.2 writes the key of a new lease without checking its owner (patroni/dcs/etcd3.py, _update_leader).
 		Loses: []string{"pause the leader"},
 	})
 }
@@ -55,17 +54,17 @@ func TestParams(t *testing.T) {
 		"set.max_connections=25&set.wal_keep_size=16MB&set.max_prepared_transactions=0": "",
 		"set.wal_keep_size=1GB":       "",
 		"set.wal_keep_size=16":        "",
-		"set.max_connections=24":      "from 25 on, which is the least that Patroni takes",
-		"set.MAX_Connections=many":    "from 25 on",
-		"set.max_worker_processes=2s": "a whole number from 2 on",
-		"set.wal_keep_size=1MB":       "from 16MB on",
-		"set.wal_keep_size=much":      "from 16MB on",
+		"set.max_connections=24":      "of at least 25, Patroni's minimum",
+		"set.MAX_Connections=many":    "at least 25",
+		"set.max_worker_processes=2s": "a whole number of at least 2",
+		"set.wal_keep_size=1MB":       "at least 16MB",
+		"set.wal_keep_size=much":      "at least 16MB",
 		"failover=nobody":             "one of patroni",
 	})
 }
 
-// TestTimes holds the times that hold where nobody gives them, and which of those given the
-// versions of Patroni do not take, from 3.1 on those that they would replace by others.
+// TestTimes checks the default times, and which given times a version of Patroni rejects or, from 3.1 on, would
+// replace.
 func TestTimes(t *testing.T) {
 	for _, c := range []struct{ version, query, want string }{
 		{"3.0.2", "", "3s 1s 2s"},
@@ -86,7 +85,7 @@ func TestTimes(t *testing.T) {
 		{"3.1.0", "ttl=19s&loop_wait=15s", "no ttl below 21s (loop_wait and twice retry_timeout): give ttl=21s,"},
 		{"3.1.0", "ttl=19s&loop_wait=15s&retry_timeout=2s", "no ttl below 21s (loop_wait and twice retry_timeout) and no retry_timeout below 3s: give ttl=21s&retry_timeout=3s,"},
 		{"4.0.4", "ttl=30s&retry_timeout=2s", "parameter retry_timeout: Patroni 4.0.4 takes no retry_timeout below 3s: give retry_timeout=3s,"},
-		{"x", "", "no version"},
+		{"x", "", "not a version"},
 	} {
 		values, err := url.ParseQuery(c.query)
 		clustertest.Must(t, err)
@@ -103,8 +102,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestPlannedTimes holds that a dry run has the times of the Patroni that is on this machine, and
-// refuses those that it does not take.
+// TestPlannedTimes checks that a dry run uses the times of the installed Patroni, and refuses times that it does not
+// accept.
 func TestPlannedTimes(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
@@ -129,7 +128,7 @@ func TestPlannedTimes(t *testing.T) {
 	}
 }
 
-// TestTriple hurts one cluster in every way.
+// TestTriple runs all injections on one cluster.
 func TestTriple(t *testing.T) {
 	c := startCluster(t, 3, "")
 	if len(c.Nodes()) != 3 || len(c.Witnesses()) != 1 || c.NodeURL(3) != "" || !strings.Contains(c.Description(), "by Patroni ") {
@@ -147,7 +146,7 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni"})
 }
 
-// ownPatroni puts a program patroni in front of the one that is installed.
+// ownPatroni puts a program patroni before the installed one on PATH.
 func ownPatroni(t *testing.T, python, text string) {
 	t.Helper()
 	dir := clustertest.OpenDir(t)
@@ -155,8 +154,8 @@ func ownPatroni(t *testing.T, python, text string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// TestPatroniThatEnds holds that the error has what a Patroni said which ended as soon as it was
-// started, because its log goes with the cluster, and says it once.
+// TestPatroniThatEnds checks that the error contains, once, the output of a Patroni that ends at once. Its log is
+// removed with the cluster.
 func TestPatroniThatEnds(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
@@ -176,7 +175,7 @@ func TestPatroniThatEnds(t *testing.T) {
 	}
 }
 
-// TestWithoutModule holds what is said of a Patroni whose Python lacks the module for etcd.
+// TestWithoutModule checks the error for a Patroni whose Python lacks the module for etcd.
 func TestWithoutModule(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
@@ -184,22 +183,21 @@ func TestWithoutModule(t *testing.T) {
 	clustertest.Must(t, os.WriteFile(python, []byte("#!/bin/sh\nexec "+p.python+" -S \"$@\"\n"), 0o755))
 	ownPatroni(t, python, "")
 	_, err = find(cluster.Options{})
-	const says = "the Python module etcd, which Patroni needs for its store, is not on this machine: install the Debian packages patroni, python3-etcd and etcd-server"
+	const says = "the Python module etcd, which Patroni needs, is not on this machine: install the Debian packages patroni, python3-etcd and etcd-server"
 	if missing, ok := errors.AsType[cluster.MissingError](err); !ok || !strings.HasPrefix(missing.Error(), says) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestStoreThatDoesNotAnswer holds that a store which hangs is reported within limits of its
-// own, whenever it begins to, and not only when the start of the cluster has taken too long:
-// that has no limit.
+// TestStoreThatDoesNotAnswer checks that a store which hangs is reported within limits of its own, whenever it begins
+// to hang. The start of the cluster has no limit.
 func TestStoreThatDoesNotAnswer(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	const never = "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs"
 	const anyMore = "has not answered for 5s: see why it hangs"
 	for name, test := range map[string]struct {
-		hangs func(ctx context.Context, client string) error // returns when the store is to be paused
+		hangs func(ctx context.Context, client string) error // returns when the store must be paused
 		says  []string                                       // one of these
 	}{
 		"from the beginning": {func(context.Context, string) error { return nil }, []string{never}},
@@ -208,7 +206,7 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 				return err
 			}
 			return nil
-		}, []string{anyMore, never}}, // the start may not have had its first answer yet
+		}, []string{anyMore, never}}, // the start may not have had its first answer
 		"while the standby is started": {func(ctx context.Context, client string) error {
 			_, err := ask(ctx, client, "leader")
 			return err
@@ -238,7 +236,7 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// pauseWhen pauses an etcd server, whose number and arguments are in a file, once it is to hang.
+// pauseWhen pauses an etcd server, whose number and arguments are in a file, when it must hang.
 func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context, client string) error) error {
 	return cluster.Retry(ctx, func() error {
 		text, err := os.ReadFile(file)
@@ -257,9 +255,8 @@ func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context,
 	})
 }
 
-// TestPrograms holds that a node takes PostgreSQL's programs from the folder that bin names, or
-// else, and Patroni too, from the first on PATH that has them; and that it shuts down in good
-// order where its Patroni, as this one, does not end after its PostgreSQL has.
+// TestPrograms checks that a node takes PostgreSQL's programs from the folder of bin, or else, like Patroni, from the
+// first on PATH. It also checks a clean shutdown if Patroni does not end after its PostgreSQL.
 func TestPrograms(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
@@ -283,7 +280,7 @@ if __name__ == "__main__": # and not where Patroni starts PostgreSQL by a proces
 	n := kind().Start(t, cluster.Options{Nodes: 1, Loopback: true, Params: params}).(*Cluster).servers()[0]
 	var commands []string
 	for _, pid := range n.PIDs() {
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // one that has ended has none
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // a process that has ended has none
 		commands = append(commands, strings.Split(string(command), "\x00")...)
 	}
 	for _, want := range []string{filepath.Join(bin, "postgres"), filepath.Join(dir, "patroni")} {

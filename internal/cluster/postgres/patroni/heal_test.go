@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/cluster/etcd"
 )
 
-// overwrite writes a node into Patroni's leader key, with a lease of its own, as version
-// 3.0.2 does on a node that was paused for longer than ttl, when it goes on.
+// overwrite writes a node into Patroni's leader key with a new lease. Version 3.0.2 does this on a node that was
+// paused for longer than ttl, when it resumes.
 func overwrite(t *testing.T, c *Cluster, n *node) {
 	t.Helper()
 	_, err := etcd.Ask(t.Context(), []string{c.stores()[0].client.String()}, askLimit, func(ctx context.Context, client *clientv3.Client) (*clientv3.PutResponse, error) {
@@ -27,12 +27,12 @@ func overwrite(t *testing.T, c *Cluster, n *node) {
 	clustertest.Must(t, err)
 }
 
-// testOverwrittenLeader holds that a cluster becomes whole, and that a repair is noted, where
-// a primary that was paused takes the leader key back from the one that was promoted
-// meanwhile. Patroni by itself retries for ever to let the others follow.
+// testOverwrittenLeader checks a paused primary that takes the leader key back from the node that was promoted
+// meanwhile. The cluster must become healthy, and a repair must be noted. Patroni by itself retries for ever to let
+// the others follow.
 func testOverwrittenLeader(t *testing.T, c *Cluster) {
 	t.Helper()
-	c.stuckFor = 3 * time.Second // nothing else is wrong, so that a look of 15 s proves no more
+	c.stuckFor = 3 * time.Second // nothing else is wrong, so a wait of 15 s proves no more
 	defer func() { c.stuckFor = stuckFor }()
 	const tries = 5
 	for try := range tries {
@@ -44,8 +44,8 @@ func testOverwrittenLeader(t *testing.T, c *Cluster) {
 	t.Errorf("in %d tries no node kept the lead that it was given", tries)
 }
 
-// overwritten pauses the leader and gives it the lead back from the node that was promoted.
-// False: it did not keep it, so that there was nothing to repair.
+// overwritten pauses the leader and gives it leadership back from the promoted node. It returns false if the node did
+// not keep leadership, so that there was nothing to repair.
 func overwritten(t *testing.T, c *Cluster) bool {
 	t.Helper()
 	p, ctx, before := kind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), len(c.Events())

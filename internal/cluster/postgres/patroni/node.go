@@ -25,15 +25,14 @@ import (
 //go:embed serve.py
 var serve string
 
-// shutdownLimit bounds the shutdown of Patroni, which shuts PostgreSQL down first, and that
-// of etcd.
+// shutdownLimit bounds the shutdown of etcd and of Patroni, which shuts PostgreSQL down first.
 const shutdownLimit = 20 * time.Second
 
 // configFile is the name of Patroni's configuration in the folder of a node.
 const configFile = "patroni.yml"
 
-// node is a place of a Cluster: its folder and its ports stay. It has PostgreSQL and Patroni,
-// whose processes are all below the one that its Server starts, or an etcd server.
+// node is a host of a Cluster; its folder and ports stay. It has an etcd server, or PostgreSQL and Patroni, whose
+// processes are all descendants of the Server's process.
 type node struct {
 	*cluster.Server
 	cluster *Cluster
@@ -46,7 +45,7 @@ type node struct {
 	starts         atomic.Int32
 }
 
-// newNode makes the folder of a place and describes what is on it.
+// newNode makes the folder of a host and describes its server.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
 	n := &node{cluster: c, folder: c.Folder(number), store: number >= c.data && number < c.data+c.params.store}
 	ports := map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}
@@ -77,11 +76,11 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, nil
 }
 
-// pgdata is PostgreSQL's data folder, which Patroni removes and makes anew: it is below the
-// node's, which may be a mount.
+// pgdata returns PostgreSQL's data folder, which Patroni removes and makes again. It is below the node's folder,
+// which may be a mount.
 func (n *node) pgdata() string { return filepath.Join(n.Dir(), "pg") }
 
-// URL is the address of the node alone; empty if it has no data.
+// URL returns the address of the node alone, or "" if it has no data.
 func (n *node) URL() string {
 	if n.store {
 		return ""
@@ -89,14 +88,14 @@ func (n *node) URL() string {
 	return server.NodeURL(n.endpoint.String())
 }
 
-// endedError is why a cluster is given up of which a node has ended while it was started.
+// endedError reports a node that ended while the cluster was started.
 type endedError struct{ node, log string }
 
 func (e *endedError) Error() string {
 	return "the Patroni of " + e.node + " has ended before it answered" + e.log
 }
 
-// command makes the command that starts Patroni.
+// command returns the command that starts Patroni.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	if n.starts.Add(1) > 1 && !c.begun.Load() {
@@ -113,20 +112,20 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("configure Patroni: %w", err)
 	}
 	cmd := c.User.Command(context.Background(), n.folder, c.programs.python, "-c", serve, c.programs.patroni, path)
-	// No variable of libpq's or Patroni's, which would count for more than the configuration.
+	// Variables of libpq or Patroni would override the configuration.
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH"), "HOME=" + n.folder}
 	return cmd, nil
 }
 
 type object = map[string]any
 
-// configuration is Patroni's: https://patroni.readthedocs.io/en/latest/yaml_configuration.html.
+// configuration returns Patroni's configuration: https://patroni.readthedocs.io/en/latest/yaml_configuration.html.
 func (n *node) configuration() object {
 	c, p := n.cluster, n.cluster.params
 	settings := object{
 		"max_connections":            c.Options.MaxConnections(500),
-		"dynamic_shared_memory_type": "mmap", // files of the data folder, which a kill does not leave elsewhere
-		"hot_standby_feedback":       "on",   // a look at a standby shall not stop its replay
+		"dynamic_shared_memory_type": "mmap", // files in the data folder, so that a kill leaves none elsewhere
+		"hot_standby_feedback":       "on",   // queries on a standby must not stop its replay
 		"wal_receiver_timeout":       "3s",
 		"wal_sender_timeout":         "3s",
 		"wal_log_hints":              "on", // for pg_rewind
@@ -168,15 +167,15 @@ func (n *node) configuration() object {
 	}
 }
 
-// inSeconds is a time as Patroni has it.
+// inSeconds returns a duration in Patroni's unit.
 func inSeconds(d time.Duration) int { return int(d / time.Second) }
 
-// ready returns when the server answers queries.
+// ready waits until the server answers queries.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.RetryEvery(ctx, startEvery, func() error { return n.over.Ask(ctx, "SELECT") })
 }
 
-// storeCommand makes the command that starts an etcd server.
+// storeCommand returns the command that starts an etcd server.
 func (n *node) storeCommand(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	stores, members := c.stores(), []string{}
@@ -195,12 +194,12 @@ func (n *node) Kill(ctx context.Context) error {
 	return errors.Join(n.Server.Kill(ctx), n.endStray(), server.ReleaseMemory(n.pgdata()))
 }
 
-// endStray ends a postmaster that was being started when all processes were ended: while it
-// has no parent it is nobody's descendant.
+// endStray ends a postmaster that was just starting when all processes were ended. Without a parent it is not found
+// as a descendant.
 func (n *node) endStray() error {
 	text, err := os.ReadFile(filepath.Join(n.pgdata(), server.PIDFile))
 	if err != nil {
-		return nil // it runs not, or has not begun
+		return nil // it does not run, or has not begun
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(first)
@@ -219,19 +218,19 @@ func (n *node) endStray() error {
 	}
 	return cluster.Until(context.Background(), cluster.SeenWithin, func() error {
 		if alive() {
-			return fmt.Errorf("the postmaster of %s is alive yet", n.Name())
+			return fmt.Errorf("the postmaster of %s is still alive", n.Name())
 		}
 		return nil
 	})
 }
 
-// errSteered is why the clock of a node cannot be steered: it would be that of Patroni too.
-var errSteered = errors.New("the nodes of Patroni have no clock of their own here: take postgres:1")
+// errSteered is the reason why the clock of a node cannot be changed: Patroni would see it too.
+var errSteered = errors.New("a node's clock is also Patroni's clock: use postgres:1")
 
-// Steered says why the node's clock cannot be steered.
+// Steered returns why the node's clock cannot be changed.
 func (*node) Steered() error { return errSteered }
 
-// Erase ends the node for good and removes what was made for it.
+// Erase ends the node for good and removes all that was made for it.
 func (n *node) Erase() error {
 	err := n.Close()
 	if n.over != nil {
@@ -241,9 +240,8 @@ func (n *node) Erase() error {
 	return errors.Join(err, os.RemoveAll(n.folder))
 }
 
-// Replace kills the node, takes its data away, and lets Patroni copy those of the primary. A
-// node that leads is replaced when another does; in whose place none does is started on its
-// data.
+// Replace kills the node, removes its data, and lets Patroni copy the data of the primary. A node that leads is
+// replaced when another node leads. If none takes over, the node is started on its data.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/cluster/postgres/server"
 )
 
-// The parameters that have names of Patroni's own.
+// Parameters with the names of Patroni's settings.
 const (
 	synchronous  = "synchronous"
 	ttl          = "ttl"
@@ -32,28 +32,28 @@ const (
 	synchronousStrict = "strict"
 )
 
-// params are what a cluster takes behind its question mark.
+// params are the parameters of a cluster.
 type params struct {
 	synchronous                 string
-	ttl, loopWait, retryTimeout time.Duration // 0 before fit: nobody gave it
+	ttl, loopWait, retryTimeout time.Duration // 0 before fit: not given
 	failsafe                    bool
-	maximumLag                  int64 // bytes of the log that a node that is to lead may lack
-	store                       int   // etcd servers that keep the state
+	maximumLag                  int64 // bytes of the log that a new leader may lack
+	store                       int   // number of etcd servers
 	settings                    map[string]string
 }
 
-// ownSettings are those that Patroni itself sets.
+// ownSettings are the settings that Patroni itself sets.
 var ownSettings = append([]string{
 	"archive_cleanup_command", "promote_trigger_file", "recovery_end_command", "recovery_min_apply_delay", "restore_command",
 	"recovery_target_action", "recovery_target_inclusive", "recovery_target_lsn", "recovery_target_name", "recovery_target_time",
 	"recovery_target_xid", "wal_level", "wal_log_hints", "cluster_name",
 }, server.OwnSettings...)
 
-// shortest are the times below which no Patroni works: with a retry_timeout of 1 s version
-// 3.0.2 never elects. Before version 3.1 they hold where nobody gives others.
+// shortest are the times below which no Patroni works: with a retry_timeout of 1 s version 3.0.2 never elects. Before
+// version 3.1 they are the defaults.
 var shortest = map[string]time.Duration{ttl: 3 * time.Second, loopWait: time.Second, retryTimeout: 2 * time.Second}
 
-// seconds takes a time in whole seconds, as Patroni has them.
+// seconds accepts a time in whole seconds, Patroni's unit.
 func seconds(name string, to *time.Duration, example string) func(string) error {
 	return func(value string) error {
 		if err := cluster.Between(to, shortest[name], time.Hour, example)(value); err != nil {
@@ -66,8 +66,8 @@ func seconds(name string, to *time.Duration, example string) func(string) error 
 	}
 }
 
-// parseParams reads the parameters of a cluster under Patroni, which fit completes. The error
-// is a *cluster.ParamError.
+// parseParams reads the parameters of a cluster under Patroni, which fit completes. The error is a
+// *cluster.ParamError.
 func parseParams(values url.Values) (params, error) {
 	p := params{
 		synchronous: synchronousOn, loopWait: shortest[loopWait], maximumLag: 1 << 20, store: 1, settings: map[string]string{},
@@ -103,8 +103,7 @@ func parseParams(values url.Values) (params, error) {
 	return p, err
 }
 
-// refuseSum says that the ttl is too short for any Patroni, by the last of the times that were
-// given; nil if it is not.
+// refuseSum returns an error, for the last of the given times, if the ttl is too short for any Patroni.
 func (p params) refuseSum(given url.Values) error {
 	sum := p.loopWait + max(p.retryTimeout, shortest[retryTimeout])
 	if p.ttl >= sum {
@@ -117,20 +116,19 @@ func (p params) refuseSum(given url.Values) error {
 		}
 	}
 	return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
-		"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose its lead before it gives it up", p.ttl, sum)}
+		"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose leadership before it gives it up", p.ttl, sum)}
 }
 
-// leastSettings are those of PostgreSQL's settings that Patroni itself reads as numbers, with the
-// least that it takes: CMDLINE_OPTIONS of patroni/postgresql/config.py. In place of less it takes
-// its own default without a word, and where the value is no number version 3.0.2 leaves all of
-// its configuration out and hangs.
+// leastSettings are the settings of PostgreSQL that Patroni itself reads as numbers, with their minimum:
+// CMDLINE_OPTIONS of patroni/postgresql/config.py. Patroni silently replaces a smaller value by its own default. If
+// the value is not a number, version 3.0.2 drops all of its configuration and hangs.
 var leastSettings = map[string]int64{
 	"max_connections": 25, "max_wal_senders": 3, "wal_keep_segments": 1, "max_prepared_transactions": 0,
 	"max_locks_per_transaction": 32, "max_replication_slots": 4, "max_worker_processes": 2,
 }
 
-// leastLog is the least wal_keep_size that Patroni takes, and logUnits are its units, in kB; a
-// number alone is in MB.
+// leastLog is the smallest wal_keep_size that Patroni accepts, and logUnits are its units, in kB. A number without a
+// unit is in MB.
 const leastLog = 16 << 10
 
 var logUnits = []struct {
@@ -138,14 +136,13 @@ var logUnits = []struct {
 	kB   int64
 }{{"kB", 1}, {"MB", 1 << 10}, {"GB", 1 << 20}, {"TB", 1 << 30}, {"", 1 << 10}}
 
-// refuseSetting says why Patroni does not take the value of a setting of PostgreSQL's; nil if
-// it may.
+// refuseSetting returns an error if Patroni does not accept the value of a PostgreSQL setting.
 func refuseSetting(name, value string) error {
 	if name == "wal_keep_size" {
 		for _, unit := range logUnits {
 			if number, ok := strings.CutSuffix(value, unit.name); ok {
 				if n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32); err != nil || n*unit.kB < leastLog {
-					return errors.New("it must be a size from 16MB on, which is the least that Patroni takes")
+					return errors.New("it must be at least 16MB, Patroni's minimum")
 				}
 				return nil
 			}
@@ -153,45 +150,43 @@ func refuseSetting(name, value string) error {
 	}
 	least, reads := leastSettings[name]
 	if n, err := strconv.ParseInt(value, 10, 32); reads && (err != nil || n < least) {
-		return fmt.Errorf("it must be a whole number from %d on, which is the least that Patroni takes", least)
+		return fmt.Errorf("it must be a whole number of at least %d, Patroni's minimum", least)
 	}
 	return nil
 }
 
-// Refuse refuses the parameters of Patroni for a server that is alone. The error is a
-// *cluster.ParamError.
+// Refuse refuses the parameters of Patroni for a single server. The error is a *cluster.ParamError.
 func Refuse(values url.Values) error {
-	const alone = "one server has no standby to fail over to: take 2 nodes or more"
+	const alone = "one server has no standby to fail over to: use at least 2 nodes"
 	if values.Has("failover") {
 		return &cluster.ParamError{Param: "failover", Reason: alone}
 	}
 	for _, name := range []string{synchronous, ttl, loopWait, retryTimeout, failsafe, maximumLag, "store"} {
 		if values.Has(name) {
-			return &cluster.ParamError{Param: name, Reason: "it is Patroni's, and " + alone + ", or leave it out"}
+			return &cluster.ParamError{Param: name, Reason: "it is a setting of Patroni, and " + alone + ", or leave it out"}
 		}
 	}
 	return nil
 }
 
-// Description says who fails over, and with which settings.
+// Description describes the failover and its settings.
 func (c *Cluster) Description() string {
 	p := c.params
 	return fmt.Sprintf("by Patroni %s with %d etcd (synchronous %s, ttl %v, loop_wait %v, retry_timeout %v, failsafe_mode %s, maximum_lag_on_failover %d)",
 		c.programs.version, p.store, p.synchronous, p.ttl, p.loopWait, p.retryTimeout, map[bool]string{true: "on", false: "off"}[p.failsafe], p.maximumLag)
 }
 
-// minimums are the shortest times of newer versions, by the version from which they hold:
-// https://patroni.readthedocs.io/en/latest/releases.html#version-3-1-0. Shorter ones are
-// ignored there, and longer waits than the ttl has room for are shortened (loop_wait and twice
-// retry_timeout), which would let the report say what is not so.
+// minimums are the shortest times of newer versions:
+// https://patroni.readthedocs.io/en/latest/releases.html#version-3-1-0. Shorter times are ignored there. Waits that
+// the ttl has no room for (loop_wait and twice retry_timeout) are shortened. Then the report would be wrong.
 var minimums = map[string]time.Duration{ttl: 20 * time.Second, retryTimeout: 3 * time.Second}
 
-// fit gives the times that nobody gave the least that this version of Patroni takes. It refuses
-// what was given and is not taken by a *cluster.ParamError.
+// fit sets the times that were not given to the minimum of this version of Patroni. It refuses given times that the
+// version does not accept by a *cluster.ParamError.
 func (p params) fit(version string, given url.Values) (params, error) {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
-		return p, fmt.Errorf("%q is no version of Patroni", version)
+		return p, fmt.Errorf("%q is not a version of Patroni", version)
 	}
 	if major < 3 || major == 3 && minor < 1 {
 		p.ttl, p.retryTimeout = cmp.Or(p.ttl, shortest[ttl]), cmp.Or(p.retryTimeout, shortest[retryTimeout])

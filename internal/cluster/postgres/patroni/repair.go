@@ -14,38 +14,36 @@ import (
 	"stroppy/internal/cluster/postgres/server"
 )
 
-// What Patroni does not heal by itself is repaired as an operator does it, and noted as a
-// repair. Version 3.0.2 lets a primary that was paused overwrite the leader key of the node
-// that was promoted meanwhile. The other nodes are then on a later timeline than the primary,
-// and retry for ever to stream from it.
+// Problems that Patroni does not heal are repaired as by an operator, and noted as repairs. Version 3.0.2 lets a
+// paused primary overwrite the leader key of the node that was promoted meanwhile. Then the other nodes are on a
+// later timeline than the primary, and retry for ever to stream from it.
 const (
-	// forkedFor is how long standbys must have been on a later timeline than the primary,
-	// and resumedFor how long that is looked for after a pause.
+	// forkedFor is how long standbys must be on a later timeline than the primary. resumedFor is how long this is
+	// checked after a pause.
 	forkedFor, resumedFor = 5 * time.Second, 20 * time.Second
-	// stuckFor is how long the same must be wrong with a node before it is repaired, where
-	// somebody waits until the cluster is healthy.
+	// stuckFor is how long a problem must last before it is repaired, while somebody waits for a healthy cluster.
 	stuckFor = 15 * time.Second
-	// settleWithin is how long Patroni is asked whether it has come to an end with a node.
+	// settleWithin is how long Patroni is asked whether it is done with a node.
 	settleWithin = 3 * time.Second
 	// repairLimit bounds one repair.
 	repairLimit = 30 * time.Second
 )
 
-// remedy is what an operator does with a node.
+// remedy is an operator's action on a node.
 type remedy int
 
 const (
-	noRemedy     remedy = iota // it comes by itself, or nobody can help
-	reinitialize               // copy the data of the primary anew
+	noRemedy     remedy = iota // it recovers by itself, or nothing helps
+	reinitialize               // copy the data of the primary again
 	restart                    // kill it and start it again
 )
 
-// unsound is what is wrong with a node.
+// unsound is a problem of a node.
 type unsound struct {
 	node   *node
 	what   string
 	remedy remedy
-	cause  error // what the node said; nil: nothing
+	cause  error // error of the node; nil: none
 }
 
 func (e *unsound) Error() string {
@@ -55,21 +53,21 @@ func (e *unsound) Error() string {
 	return e.node.Name() + " " + e.what
 }
 
-// problems knows since when what is wrong with each node.
+// problems holds the problem of each node and its beginning.
 type problems map[*node]struct {
 	what  string
 	since time.Time
 }
 
-// lasts says whether the same has been wrong with a node for so long, after which the time
-// begins anew. Nil: nothing is wrong with it.
+// lasts reports whether a node has had the same problem for a duration; then the time starts again. wrong is nil if
+// it has none.
 func (p problems) lasts(n *node, wrong *unsound, long time.Duration) bool {
 	if wrong == nil || wrong.remedy == noRemedy {
 		delete(p, n)
 		return false
 	}
 	if wrong.remedy == restart {
-		long *= 2 // it may cost a fail-over
+		long *= 2 // a restart may cause a fail-over
 	}
 	before, now := p[n], time.Now()
 	if before.what != wrong.what || now.Sub(before.since) >= long {
@@ -81,8 +79,8 @@ func (p problems) lasts(n *node, wrong *unsound, long time.Duration) bool {
 	return lasted
 }
 
-// repair does with a node what an operator does. An error is no more than the repair that
-// was not made: whoever waits sees that the cluster is not healthy, and it is tried again.
+// repair repairs a node as an operator does. It only notes an error: a waiting caller sees that the cluster is not
+// healthy, and the repair is tried again.
 func (c *Cluster) repair(ctx context.Context, wrong *unsound) {
 	ctx, cancel := context.WithTimeout(ctx, repairLimit)
 	defer cancel()
@@ -108,9 +106,8 @@ func (c *Cluster) repair(ctx context.Context, wrong *unsound) {
 	c.NoteRepair("%s %s: Patroni does not heal that, so %s %s, as by an operator", n.Name(), wrong.what, n.Name(), done)
 }
 
-// settled says that Patroni has come to an end with its PostgreSQL: it runs, or did not start.
-// While it copies, rewinds, or replays its log it is on its way. One that does not start is
-// started again and again, so that Patroni is asked several times.
+// settled reports whether Patroni is done with its PostgreSQL: it runs, or did not start. While it copies, rewinds or
+// replays, it is not done. PostgreSQL is started again and again if it fails, so Patroni is asked several times.
 func (n *node) settled(ctx context.Context) bool {
 	return cluster.Until(ctx, settleWithin, func() error {
 		state, err := n.state(ctx)
@@ -121,7 +118,7 @@ func (n *node) settled(ctx context.Context) bool {
 	}) == nil
 }
 
-// state asks Patroni what it says of its PostgreSQL, such as running or creating replica.
+// state returns Patroni's state of its PostgreSQL, such as running or creating replica.
 func (n *node) state(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -129,20 +126,20 @@ func (n *node) state(ctx context.Context) (string, error) {
 		State string `json:"state"`
 	}
 	err := n.ask(ctx, http.MethodGet, "/patroni", nil, func(answer *http.Response) error {
-		return json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&said) // of any status: it says what is wrong
+		return json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&said) // any status has a body
 	})
 	return said.State, err
 }
 
-// history is the history file of the latest timeline that a node knows of, which is its own,
-// or that which a standby follows; empty on the first. A line in it is a timeline that ended,
-// and where: the history of a node that has followed another begins that one's.
+// history is the history file of the latest timeline that a node knows: its own, or the one that a standby follows.
+// It is empty on the first timeline. Each line is a timeline that ended, and its end. The history of a node that has
+// followed another begins with the other's history.
 const history = `SELECT coalesce((SELECT pg_read_file('pg_wal/' || name) FROM pg_ls_waldir()
 	WHERE name ~ '^[0-9A-F]{8}[.]history$' ORDER BY name DESC LIMIT 1), '')`
 
-// forked says that a standby has another history than the primary, which is so only where the
-// primary has taken the lead back from a node that was promoted. The standby may stream all
-// the same, where two nodes were promoted to timelines of the same number; nil if it has not.
+// forked returns a problem if a standby has another history than the primary. This happens only if the primary has
+// taken leadership back from a promoted node. The standby may even stream, if two nodes were promoted to timelines
+// with the same number.
 func forked(ctx context.Context, n, p *node, of string) (*unsound, error) {
 	own, err := server.One[string](ctx, n.over, history)
 	if err != nil {
@@ -154,8 +151,7 @@ func forked(ctx context.Context, n, p *node, of string) (*unsound, error) {
 	return &unsound{n, fmt.Sprintf("has a timeline that %s, which leads, does not have, because Patroni's leader key was overwritten", p.Name()), reinitialize, nil}, nil
 }
 
-// resumed looks, in the background, for what follows where a node that was stopped for a
-// while goes on as the leader.
+// resumed looks in the background for the consequences of a pause of the leader.
 func (c *Cluster) resumed() {
 	if !c.begun.Load() || c.Life.Err() != nil {
 		return
@@ -183,7 +179,7 @@ func (c *Cluster) resumed() {
 	})
 }
 
-// Resume lets a node go on that Pause has stopped.
+// Resume resumes a paused node.
 func (n *node) Resume(ctx context.Context) error {
 	err := n.Server.Resume(ctx)
 	if err == nil && !n.store {

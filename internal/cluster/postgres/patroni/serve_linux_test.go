@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// in says whether a signal is in a set of a process's: SigCgt, which have handlers, or SigBlk.
+// in reports whether a signal is in a set of a process: SigCgt, which have handlers, or SigBlk.
 func in(t *testing.T, set string, pid int, signal syscall.Signal) bool {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -24,9 +24,9 @@ func in(t *testing.T, set string, pid int, signal syscall.Signal) bool {
 	return mask>>(signal-1)&1 == 1
 }
 
-// TestServeWaitsForSignals holds that serve.py has no handler for a signal, which would miss one
-// that comes just before waitpid(2) waits: SIGTERM right behind SIGCONT, as Terminate sends it,
-// was lost 5 times in 300. What it starts takes the signals that it blocks.
+// TestServeWaitsForSignals checks that serve.py has no signal handlers, which would miss a signal just before
+// waitpid(2). SIGTERM right after SIGCONT, as Terminate sends it, was lost 5 times in 300. Its child must accept the
+// signals that it blocks.
 func TestServeWaitsForSignals(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestServeWaitsForSignals(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTERM} {
 		clustertest.Must(t, cmd.Process.Signal(signal))
 	}
-	_ = cmd.Wait() // its exit code is that of what it started
+	_ = cmd.Wait() // the exit code of the child
 	if syscall.Kill(child, 0) == nil {
 		t.Error("what it started is there yet")
 	}

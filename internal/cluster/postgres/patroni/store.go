@@ -25,19 +25,19 @@ func (c *Cluster) startStore(ctx context.Context) error {
 		return n.Server.Restart(limited)
 	})
 	if err != nil && limited.Err() != nil {
-		return fmt.Errorf("%w%s", context.Cause(limited), c.stores()[0].EndOfLog()) // each server says it
+		return fmt.Errorf("%w%s", context.Cause(limited), c.stores()[0].EndOfLog()) // each server reports it
 	}
 	return err
 }
 
-// withoutStore is what to do about a store that does not answer.
+// withoutStore is the advice for a store that does not answer.
 const withoutStore = "see why it hangs"
 
-// errSilent is why a cluster whose store has stopped to answer is given up.
+// errSilent is the reason why a cluster is given up whose store does not answer any more.
 var errSilent = fmt.Errorf("etcd, which keeps Patroni's state, has not answered for %v: %s", storeSilence, withoutStore)
 
-// guardStore asks the store until ctx or the cluster ends, and gives up when it has not
-// answered for storeSilence: what waits for Patroni meanwhile would wait without end.
+// guardStore queries the store until ctx or the cluster ends. It gives up when the store has not answered for
+// storeSilence, because waits for Patroni would never end.
 func (c *Cluster) guardStore(ctx context.Context, giveUp func(error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,12 +73,11 @@ func (n *node) storeReady(ctx context.Context) error {
 
 var errNoKey = errors.New("the store has no such key")
 
-// asker asks etcd over HTTP as Patroni does, each question on a connection of its own, so that
-// none outlives the process at its other end. A client of etcd's for each of them, of which there
-// are 10 to 50 a second, took processors from what a run measures.
+// asker asks etcd over HTTP as Patroni does. Each query uses a new connection, so that none outlives the server
+// process. There are 10 to 50 queries a second, and etcd's own client took processor time from the measured run.
 var asker = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// ask asks one server for a key, by etcd's gateway: keys and values are base64 in JSON
+// ask asks one server for a key through etcd's gateway: keys and values are base64 in JSON
 // (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/).
 func ask(ctx context.Context, endpoint, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -97,7 +96,7 @@ func ask(ctx context.Context, endpoint, name string) (string, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1000)) // what came is all there is to say
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1000)) // use the part that came
 		return "", fmt.Errorf("etcd at %s: %s: %s", endpoint, answer.Status, bytes.TrimSpace(said))
 	}
 	var found struct {
@@ -114,8 +113,8 @@ func ask(ctx context.Context, endpoint, name string) (string, error) {
 	return string(found.KVs[0].Value), nil
 }
 
-// key reads a key of Patroni's, linearizably, from the first server of the store that answers,
-// beginning with the one that did last.
+// key reads a key of Patroni, linearizably, from the first server of the store that answers. It begins with the
+// server that answered last.
 func (c *Cluster) key(ctx context.Context, name string) (string, error) {
 	stores, last := c.stores(), int(c.answered.Load())
 	var failed error
@@ -131,8 +130,7 @@ func (c *Cluster) key(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("read %s from Patroni's store: %w", name, failed)
 }
 
-// synchronousStandbys are the standbys of which Patroni promotes one, as it has noted them
-// for a primary; empty while it has noted none.
+// synchronousStandbys returns the standbys that Patroni may promote, as noted for a primary, or "" if none are noted.
 func (c *Cluster) synchronousStandbys(ctx context.Context, p *node) (names string, err error) {
 	text, err := c.key(ctx, "sync")
 	if errors.Is(err, errNoKey) {
@@ -151,19 +149,18 @@ func (c *Cluster) synchronousStandbys(ctx context.Context, p *node) (names strin
 	return names, err
 }
 
-// watchEvery is the time between two looks at who leads, and awaitEvery that between two at
-// whether the node that has the leader key takes writes.
+// watchEvery is the interval of checks for the leader. awaitEvery is the interval of checks whether the owner of the
+// leader key accepts writes.
 const watchEvery, awaitEvery = 100 * time.Millisecond, 20 * time.Millisecond
 
-// writes says that a transaction commits on a node, as one of a client does. What it writes is
-// a message in the log that nobody reads.
+// writes reports whether a transaction commits on a node, like a client's. It writes a message to the log that nobody
+// reads.
 func (n *node) writes(ctx context.Context) bool {
 	return n.over.Ask(ctx, "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'stroppy', '')") == nil
 }
 
-// watch notes when a node begins to lead, which it does when it has Patroni's leader key, which
-// another one or nobody had, or was seen to be a standby with it, and a write on it was seen to
-// commit, until the cluster is stopped.
+// watch notes when a node becomes the leader, until the cluster is stopped. It becomes the leader when a write on it
+// is seen to commit. Before that it must have acquired Patroni's leader key, or was seen as a standby with the key.
 func (c *Cluster) watch() {
 	holder, awaited, every := "", "", watchEvery
 	for cluster.Sleep(c.Life, every) == nil {
@@ -193,8 +190,8 @@ func (c *Cluster) watch() {
 	}
 }
 
-// watchDemotion notes when the node that leads is a standby, and takes its lead from it: Patroni
-// demotes a primary whose store does not answer, and the leader key may stay there.
+// watchDemotion notes when the leader is a standby, which ends its leadership. Patroni demotes a primary whose store
+// does not answer, and the leader key may stay there.
 func (c *Cluster) watchDemotion() {
 	for cluster.Sleep(c.Life, watchEvery) == nil {
 		n := c.leading.Load()

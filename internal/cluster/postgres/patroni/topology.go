@@ -20,7 +20,7 @@ import (
 
 var errNoPrimary = errors.New("no node that runs has Patroni's leader key and takes writes")
 
-// leads returns the node that has Patroni's leader key and takes writes.
+// leads returns the node that has Patroni's leader key and accepts writes.
 func (c *Cluster) leads(ctx context.Context) (*node, error) {
 	name, err := c.key(ctx, "leader")
 	if err != nil {
@@ -33,13 +33,13 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 	}
 	recovering, err := server.One[bool](ctx, nodes[at].over, "SELECT pg_is_in_recovery()")
 	if err == nil && recovering {
-		err = fmt.Errorf("%s, which has Patroni's leader key, is a standby yet", name)
+		err = fmt.Errorf("%s, which has Patroni's leader key, is still a standby", name)
 	}
 	return nodes[at], err
 }
 
-// Leader returns the number of the node that has Patroni's leader key and takes writes. While
-// there is none Leader waits until ctx ends.
+// Leader returns the number of the node that has Patroni's leader key and accepts writes. While there is none Leader
+// waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.Retry(ctx, func() error {
 		p, err := c.leads(ctx)
@@ -54,16 +54,16 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	return number, nil
 }
 
-// standing is a standby as its primary sees it.
+// standing is a standby in the view of its primary.
 type standing struct {
-	replayed    int64 // in bytes of the log
-	synchronous bool  // its process in the primary counts it so
+	replayed    int64 // position in the log in bytes
+	synchronous bool  // its sender process in the primary is synchronous
 }
 
-// view is what a primary says of itself and of the standbys that stream from it.
+// view is a primary's state and its view of the standbys that stream from it.
 type view struct {
-	flushed  int64  // up to where its log is on its disk
-	history  string // of its timeline; healthy alone asks for it
+	flushed  int64  // position up to which its log is on disk
+	history  string // of its timeline; only healthy asks for it
 	standbys map[string]standing
 }
 
@@ -75,7 +75,7 @@ func look(ctx context.Context, p *node) (v view, err error) {
 		rows, _ := conn.Query(ctx, `
 			SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, coalesce(r.application_name, ''),
 				coalesce(r.sync_state IN ('sync', 'quorum'), false), coalesce(r.replay_lsn - '0/0', 0)::bigint
-			FROM (SELECT) me LEFT JOIN pg_stat_replication r ON r.state = 'streaming'`) // its error is that of the rows
+			FROM (SELECT) me LEFT JOIN pg_stat_replication r ON r.state = 'streaming'`) // its error is the error of the rows
 		_, err := pgx.ForEachRow(rows, []any{&v.flushed, &name, &s.synchronous, &s.replayed}, func() error {
 			v.standbys[name] = s
 			return nil
@@ -88,11 +88,10 @@ func look(ctx context.Context, p *node) (v view, err error) {
 	return v, nil
 }
 
-// healthy begins a wait until every node runs and answers over the network in its role,
-// every standby has the primary's history, streams from it and has replayed all that was in
-// its log at the first look, and, with synchronous replication, Patroni may promote a standby. What
-// Patroni says of a member is not asked: it may say running, with no lag, of one that does
-// not stream. What Patroni does not heal is repaired meanwhile.
+// healthy begins a wait until every node runs and answers over the network in its role. Every standby must have the
+// primary's history, stream from it, and have replayed its log up to the first check. With synchronous replication,
+// Patroni must be able to promote a standby. Patroni's own state of a member is not used: it may report a standby as
+// running, with no lag, that does not stream. Problems that Patroni does not heal are repaired meanwhile.
 func (c *Cluster) healthy() func(context.Context) error {
 	var target int64
 	var of *node
@@ -130,7 +129,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 			if lasting.lasts(n, wrong, c.stuckFor) && c.begun.Load() {
 				c.repair(ctx, wrong)
 			}
-			if wrong != nil && (first == nil || first.node == p) { // that a standby does not stream is why none may be promoted
+			if wrong != nil && (first == nil || first.node == p) { // a standby's problem is the cause
 				first = wrong
 			}
 		}
@@ -141,8 +140,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 	}
 }
 
-// unpromotable says that Patroni may promote no standby of a primary, where it should; nil if
-// it may.
+// unpromotable returns a problem if Patroni should be able to promote a standby of a primary, but is not.
 func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, error) {
 	if c.params.synchronous == synchronousOff {
 		return nil, nil
@@ -158,12 +156,12 @@ func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, 
 	}
 	wrong := &unsound{p, "waits for no standby yet that Patroni may promote", noRemedy, nil}
 	if len(v.standbys) == len(c.servers())-1 {
-		wrong.remedy = restart // its Patroni knows nothing of the standbys, which stream
+		wrong.remedy = restart // its Patroni does not know the standbys, which stream
 	}
 	return wrong, nil
 }
 
-// sound says what is wrong with a standby; nil if nothing is.
+// sound returns the problem of a standby, or nil.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (*unsound, error) {
 	recovering, err := server.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
 	s, streams := v.standbys[n.Name()]
@@ -186,7 +184,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (
 	return nil, nil
 }
 
-// expendable says why a node's data must not be taken away; nil if they may.
+// expendable returns why a node's data must not be removed, or nil.
 func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	p, err := c.leads(ctx)
 	if err == nil && p != n {
@@ -208,21 +206,20 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 			return nil
 		}
 	}
-	return errors.New("it leads, and no standby that Patroni may promote streams from it")
+	return errors.New("it leads, and Patroni can promote no standby that streams from it")
 }
 
 const (
-	// moveAttempt bounds one switch-over, and undoMove what is undone after it.
+	// moveAttempt bounds one switch-over, and undoMove the cleanup after it.
 	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
 )
 
-// MoveLeader hands the lead over by POST /switchover of Patroni's REST API, unless the node
-// leads already. With synchronous replication Patroni takes a synchronous standby alone, so
-// that all standbys are made synchronous meanwhile.
+// MoveLeader moves leadership by POST /switchover of Patroni's REST API, unless the node leads already. With
+// synchronous replication Patroni accepts only a synchronous standby, so all standbys are made synchronous meanwhile.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(target *node) error {
 		if target.store {
-			return fmt.Errorf("%s keeps Patroni's state and has no data", target.Name())
+			return fmt.Errorf("%s holds Patroni's state and has no data", target.Name())
 		}
 		return cluster.Retry(ctx, func() error { return c.move(ctx, target) })
 	})
@@ -243,7 +240,7 @@ func (c *Cluster) move(ctx context.Context, target *node) (err error) {
 		promotable := func() error {
 			names, err := c.synchronousStandbys(limited, p)
 			if err == nil && !slices.Contains(strings.Split(names, ","), target.Name()) {
-				err = fmt.Errorf("%s is no synchronous standby of %s", target.Name(), p.Name())
+				err = fmt.Errorf("%s is not a synchronous standby of %s", target.Name(), p.Name())
 			}
 			return err
 		}
@@ -287,7 +284,7 @@ func (c *Cluster) synchronousCount(ctx context.Context, count int) error {
 	return p.call(ctx, http.MethodPatch, "/config", object{"synchronous_node_count": count})
 }
 
-// call asks Patroni on the node for something.
+// call sends a request to Patroni on the node.
 func (n *node) call(ctx context.Context, method, path string, body object) error {
 	return n.ask(ctx, method, path, body, func(answer *http.Response) error {
 		said, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
@@ -298,7 +295,7 @@ func (n *node) call(ctx context.Context, method, path string, body object) error
 	})
 }
 
-// ask sends a request to Patroni on the node, and reads its answer:
+// ask sends a request to Patroni on the node and reads its answer:
 // https://patroni.readthedocs.io/en/latest/rest_api.html.
 func (n *node) ask(ctx context.Context, method, path string, body object, read func(*http.Response) error) error {
 	var sent bytes.Buffer
@@ -311,7 +308,7 @@ func (n *node) ask(ctx context.Context, method, path string, body object, read f
 	if err != nil {
 		return err
 	}
-	request.Close = true // no connection outlives the process at its other end
+	request.Close = true // no connection outlives the server process
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err == nil {

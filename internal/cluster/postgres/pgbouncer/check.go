@@ -15,13 +15,12 @@ import (
 // checkLimit bounds the check of the settings, which takes 10 ms on an idle machine.
 const checkLimit = 5 * time.Second
 
-// nobody is a user that there is not, to whom PgBouncer cannot change. It does so when it
-// has read its configuration and before it listens (main in src/main.c).
+// nobody is a user that does not exist, so PgBouncer fails to change to it. It does so after it has read its
+// configuration and before it listens (main in src/main.c).
 const nobody = "stroppy-has-no-such-user"
 
-// check has PgBouncer read the settings that were given, before anything is started. The
-// error is a *cluster.ParamError for the first that it does not know or whose value it does
-// not take. What else is wrong PgBouncer says when it starts.
+// check makes PgBouncer read the given settings before anything is started. The error is a *cluster.ParamError for
+// the first unknown setting or invalid value. PgBouncer reports other problems when it starts.
 func (p Params) check(ctx context.Context, program string) error {
 	if len(p.given) == 0 {
 		return nil
@@ -31,7 +30,7 @@ func (p Params) check(ctx context.Context, program string) error {
 		return fmt.Errorf("check the settings of PgBouncer: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	// No machine has this address (RFC 5737), should one come so far as to listen.
+	// No machine has this address (RFC 5737), in case PgBouncer gets as far as listening.
 	text := "[databases]\n[pgbouncer]\nlisten_addr = 192.0.2.1\nlisten_port = 6432\nunix_socket_dir =\n" + settingLines(p.settings)
 	config := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -43,9 +42,9 @@ func (p Params) check(ctx context.Context, program string) error {
 	for _, name := range p.given {
 		switch {
 		case strings.Contains(string(said), "unknown parameter: pgbouncer/"+name+"\n"):
-			return &cluster.ParamError{Param: paramSetting + name, Reason: "PgBouncer knows no setting of this name"}
+			return &cluster.ParamError{Param: paramSetting + name, Reason: "PgBouncer has no such setting"}
 		case strings.Contains(string(said), " for parameter "+name+" in configuration"):
-			return &cluster.ParamError{Param: paramSetting + name, Reason: fmt.Sprintf("PgBouncer does not take the value %q", p.settings[name])}
+			return &cluster.ParamError{Param: paramSetting + name, Reason: fmt.Sprintf("PgBouncer does not accept the value %q", p.settings[name])}
 		}
 	}
 	return nil

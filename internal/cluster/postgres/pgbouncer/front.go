@@ -16,17 +16,16 @@ import (
 	"stroppy/internal/cluster/postgres/server"
 )
 
-// Before starts servers, and a PgBouncer before their primary. PgBouncer runs beside the
-// clients, outside of the nodes' hosts, so that no fault of a node is one of it. The parameters
-// are:
+// Before starts servers, and a PgBouncer before their primary. PgBouncer runs beside the clients, outside of the
+// nodes' hosts, so that no fault of a node affects it. The parameters are:
 //
-//	pooler=transaction   a session of the server is lent for one transaction
-//	pooler=session       a session of the server is a client's until it disconnects
+//	pooler=transaction   a client has a server session for one transaction
+//	pooler=session       a client has a server session until it disconnects
 //	pooler.NAME=VALUE    a setting of PgBouncer, such as pooler.default_pool_size=50
 //
-// PgBouncer takes all hosts of a list for equal, and cannot ask which of them takes writes. So
-// its configuration names one server, and is written again and reloaded when another one leads.
-// join returns the cluster of a pooler and its servers.
+// PgBouncer treats all hosts of a list as equal, and cannot find the one that accepts writes. So its configuration
+// names one server, and is rewritten and reloaded when another one leads. join returns the cluster of a pooler and
+// its servers.
 func (p Params) Before(
 	ctx context.Context, o cluster.Options, servers func(context.Context, cluster.Options) (Servers, error), join func(*Front, cluster.Cluster) cluster.Local,
 ) (cluster.Local, error) {
@@ -51,10 +50,10 @@ func (p Params) Before(
 	return join(f, behind), nil
 }
 
-// followEvery is the time between two looks at who leads.
+// followEvery is the interval of checks for the leader.
 const followEvery = 20 * time.Millisecond
 
-// Servers are a cluster that a pooler stands before.
+// Servers are a cluster behind a pooler.
 type Servers interface {
 	cluster.Local
 	Folder(number int) string
@@ -73,12 +72,12 @@ type Front struct {
 	task sync.WaitGroup
 
 	mu     sync.Mutex
-	leader string // which the pooler follows
+	leader string // the node that the pooler follows
 }
 
-// start starts the pooler in a folder that it makes, and lets it follow the primary.
+// start starts the pooler in a new folder, and makes it follow the primary.
 func (f *Front) start(ctx context.Context, program, dir string) error {
-	seen := len(f.servers.Events()) // before it is asked who leads, so that no change is missed
+	seen := len(f.servers.Events()) // before the leader is asked for, so that no change is missed
 	number, err := f.servers.Leader(ctx)
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (f *Front) start(ctx context.Context, program, dir string) error {
 	return nil
 }
 
-// addressOf is where a node takes clients.
+// addressOf returns a node's address for clients.
 func (f *Front) addressOf(number int) (netip.AddrPort, error) {
 	u, err := url.Parse(f.servers.NodeURL(number))
 	if err != nil {
@@ -108,8 +107,8 @@ func (f *Front) addressOf(number int) (netip.AddrPort, error) {
 	return netip.ParseAddrPort(u.Host)
 }
 
-// follow lets the pooler follow the nodes that the events name from one of them on, and
-// starts one that has ended, until the cluster is stopped.
+// follow makes the pooler follow the nodes in the events from index seen on, until the cluster is stopped. It
+// restarts a pooler that has ended.
 func (f *Front) follow(seen int) {
 	next := f.leader
 	for cluster.Sleep(f.life, followEvery) == nil {
@@ -139,13 +138,13 @@ func (f *Front) follow(seen int) {
 // consoleLimit bounds one change of the primary in the pooler.
 const consoleLimit = 2 * time.Second
 
-// turnTo lets the pooler follow a node.
+// turnTo makes the pooler follow a node.
 func (f *Front) turnTo(name string) error {
 	ctx, cancel := context.WithTimeout(f.life, consoleLimit)
 	defer cancel()
 	var number int
 	if _, err := fmt.Sscanf(name, "n%d", &number); err != nil {
-		return fmt.Errorf("let PgBouncer follow the primary: %q is no node: %w", name, err)
+		return fmt.Errorf("make PgBouncer follow the primary: %q is not a node: %w", name, err)
 	}
 	at, err := f.addressOf(number)
 	if err == nil {
@@ -167,7 +166,7 @@ func (f *Front) following() string {
 	return f.leader
 }
 
-// URL is the pooler's. Where a session is a client's own it can keep prepared statements.
+// URL returns the pooler's address. A client with its own session can keep prepared statements.
 func (f *Front) URL() string {
 	query := "connect_timeout=2"
 	if f.params.mode == session {
@@ -176,14 +175,13 @@ func (f *Front) URL() string {
 	return f.pooler.URL(server.Superuser, server.Superuser, query)
 }
 
-// Pooler is the pooler that runs.
+// Pooler returns the running pooler.
 func (f *Front) Pooler() *Pooler { return f.pooler }
 
-// PoolerPIDs are the pooler's processes.
+// PoolerPIDs returns the pooler's processes.
 func (f *Front) PoolerPIDs() []int { return f.pooler.PIDs() }
 
-// WaitHealthy waits for the servers, and then until the pooler sends transactions to the
-// one that leads.
+// WaitHealthy waits for the servers, and then until the pooler sends transactions to the leader.
 func (f *Front) WaitHealthy(ctx context.Context) error {
 	if err := f.servers.WaitHealthy(ctx); err != nil {
 		return err
@@ -194,7 +192,7 @@ func (f *Front) WaitHealthy(ctx context.Context) error {
 			return err
 		}
 		if at := f.following(); at != fmt.Sprintf("n%d", number) {
-			return fmt.Errorf("it sends transactions to %s, and n%d leads", at, number)
+			return fmt.Errorf("it sends transactions to %s, but n%d leads", at, number)
 		}
 		return f.pooler.ready(ctx)
 	})
@@ -204,7 +202,7 @@ func (f *Front) WaitHealthy(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the pooler, and then the servers. It may be called again.
+// Stop ends the pooler and then the servers. It may be called again.
 func (f *Front) Stop() error {
 	if f.end != nil {
 		f.end()

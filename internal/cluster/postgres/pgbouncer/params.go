@@ -13,38 +13,37 @@ import (
 
 const (
 	paramPooler = "pooler"
-	// paramSetting stands before the name of a setting of PgBouncer's.
+	// paramSetting is the prefix of settings of PgBouncer.
 	paramSetting = "pooler."
 )
 
-// The pool modes in which transactions of several statements work.
+// The pool modes that allow transactions of several statements.
 const (
 	session     = "session"
 	transaction = "transaction"
 )
 
-// ownSettings are those that stroppy itself sets.
+// ownSettings are the settings that stroppy itself sets.
 var ownSettings = []string{
 	"listen_addr", "listen_port", "unix_socket_dir", "auth_type", "auth_file", "auth_hba_file", "auth_query", "auth_user",
 	"admin_users", "pool_mode", "pidfile", "logfile", "syslog", "user", "conffile", "so_reuseport",
 }
 
-// poolSize is how many sessions of the server a pooler has that lends them for a
-// transaction; it is PgBouncer's own default_pool_size.
+// poolSize is the number of server sessions of a pooler in transaction mode, PgBouncer's default_pool_size.
 const poolSize = 20
 
-// Params are the parameters of a cluster that are for the pooler.
+// Params are the parameters of a cluster for the pooler.
 type Params struct {
 	mode     string // empty: there is no pooler
 	settings map[string]string
-	given    []string // the names of those that are not stroppy's own choice
+	given    []string // names of the settings that the user gave
 }
 
-// Asked reports whether a pooler is asked for.
+// Asked reports whether a pooler is requested.
 func (p Params) Asked() bool { return p.mode != "" }
 
-// Parse takes the parameters of the pooler, and returns the options of the servers
-// behind it. The error is a *cluster.ParamError.
+// Parse splits off the parameters of the pooler, and returns the options of the servers behind it. The error is a
+// *cluster.ParamError.
 func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	given, others := url.Values{}, url.Values{}
 	for name, values := range o.Params {
@@ -67,7 +66,7 @@ func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	err := cluster.Params{Known: known}.Read(given)
 	if err == nil && p.mode == "" && len(given) > 0 {
 		for name := range given {
-			err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is a setting of PgBouncer, which is not asked for: add %s=%s or %s=%s",
+			err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is a setting of PgBouncer, which is not requested: add %s=%s or %s=%s",
 				paramPooler, transaction, paramPooler, session)}
 		}
 	}
@@ -84,9 +83,9 @@ func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	for name, value := range map[string]string{
 		"pool_mode":         p.mode,
 		"default_pool_size": strconv.Itoa(size), "max_client_conn": strconv.Itoa(clients), "listen_backlog": "4096",
-		// The defaults are 15 s each, in which a new primary would not be looked at.
+		// The defaults are 15 s each; during this time a new primary would not be checked.
 		"server_login_retry": "0.2", "server_connect_timeout": "2",
-		"tcp_user_timeout": "5000", // ms: a server whose machine acknowledges nothing is given up
+		"tcp_user_timeout": "5000", // ms until a server whose machine acknowledges nothing is given up
 		"log_connections":  "0", "log_disconnections": "0",
 	} {
 		if _, chosen := p.settings[name]; !chosen {
@@ -95,7 +94,7 @@ func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	}
 	size, err = strconv.Atoi(p.settings["default_pool_size"])
 	if err != nil || size < 1 {
-		return p, o, &cluster.ParamError{Param: paramSetting + "default_pool_size", Reason: "it must be a number of connections from 1 on"}
+		return p, o, &cluster.ParamError{Param: paramSetting + "default_pool_size", Reason: "it must be a number of connections, at least 1"}
 	}
 	o.Connections, o.Params = size, others
 	return p, o, nil

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// TestCheck: PgBouncer itself is asked for the settings before a server is started.
+// TestCheck checks that PgBouncer itself verifies the settings before a server is started.
 func TestCheck(t *testing.T) {
 	program, err := find()
 	clustertest.Need(t, "pgbouncer", err)
@@ -18,9 +18,9 @@ func TestCheck(t *testing.T) {
 		"pooler=session":                         "",
 		"pooler=session&pooler.query_timeout=12": "",
 		"pooler=transaction&pooler.autodb_idle_timeout=60&pooler.verbose=2":   "",
-		"pooler=session&pooler.nonsense=1":                                    "pooler.nonsense: PgBouncer knows no setting of this name",
-		"pooler=session&pooler.query_timeout=soon":                            `pooler.query_timeout: PgBouncer does not take the value "soon"`,
-		"pooler=transaction&pooler.query_timeout=12&pooler.verbose_nonsense=": "pooler.verbose_nonsense: PgBouncer knows no",
+		"pooler=session&pooler.nonsense=1":                                    "pooler.nonsense: PgBouncer has no such setting",
+		"pooler=session&pooler.query_timeout=soon":                            `pooler.query_timeout: PgBouncer does not accept the value "soon"`,
+		"pooler=transaction&pooler.query_timeout=12&pooler.verbose_nonsense=": "pooler.verbose_nonsense: PgBouncer has no",
 	} {
 		values, err := url.ParseQuery(query)
 		clustertest.Must(t, err)
@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestParams: what is given for the pooler is read, and what is wrong is named.
+// TestParams checks that the pooler's parameters are read, and that wrong ones are named.
 func TestParams(t *testing.T) {
 	read := func(values url.Values) (Params, error) {
 		p, _, err := Parse(cluster.Options{Nodes: 1, Params: values})

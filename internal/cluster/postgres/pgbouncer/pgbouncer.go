@@ -1,5 +1,4 @@
-// Package pgbouncer starts PgBouncer, which lends many clients a few sessions of a
-// PostgreSQL server.
+// Package pgbouncer starts PgBouncer, which shares a few sessions of a PostgreSQL server among many clients.
 package pgbouncer
 
 import (
@@ -26,18 +25,17 @@ import (
 type Pooler struct {
 	*cluster.Server
 	address  string
-	config   string // its file
+	config   string // its configuration file
 	user     cluster.User
-	as       string // everybody's user at the server
+	as       string // the user of all clients at the server
 	settings map[string]string
 }
 
 const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connections
 
-// Start makes a pooler, which lends a session of a server for one transaction, and
-// returns when it answers. All clients work there as the user, without a password.
-// The settings go into the section [pgbouncer] (PgBouncer documentation,
-// "Configuration"). If it is not installed the error is a cluster.MissingError.
+// Start starts a pooler in transaction mode and returns when it answers. All clients work as the user, without a
+// password. The settings go into the section [pgbouncer] (PgBouncer documentation, "Configuration"). The error is a
+// cluster.MissingError if PgBouncer is not installed.
 func Start(ctx context.Context, server netip.AddrPort, as string, settings map[string]string) (*Pooler, error) {
 	program, err := find()
 	if err != nil {
@@ -52,7 +50,7 @@ func Start(ctx context.Context, server netip.AddrPort, as string, settings map[s
 
 func find() (string, error) { return cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin") }
 
-// start is Start with the program and an empty folder, which Stop removes.
+// start is like Start with a given program and an empty folder, which Stop removes.
 func start(ctx context.Context, program, dir string, server netip.AddrPort, as string, settings map[string]string) (p *Pooler, err error) {
 	defer func() {
 		if err != nil {
@@ -87,21 +85,21 @@ func start(ctx context.Context, program, dir string, server netip.AddrPort, as s
 	return p, nil
 }
 
-// allSettings are the settings, and those that the caller leaves to this package.
+// allSettings returns the settings, with this package's defaults.
 func allSettings(port int, as string, settings map[string]string) map[string]string {
 	all := map[string]string{
 		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(port), "unix_socket_dir": "",
-		"auth_type":   "any", // the user's name is not asked for, for as is everybody's
+		"auth_type":   "any", // the user's name does not matter, because everybody works as one user
 		"admin_users": as,
 		"pool_mode":   "transaction",
-		// What clients of PostgreSQL send at their start and a pooler does not know.
+		// Startup parameters of PostgreSQL clients that a pooler does not know.
 		"ignore_startup_parameters": "extra_float_digits",
 	}
 	maps.Copy(all, settings)
 	return all
 }
 
-// write writes the configuration file whole, or leaves the one that is there.
+// write replaces the configuration file atomically.
 func (p *Pooler) write(server netip.AddrPort) error {
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", server.Addr(), server.Port(), p.as) +
 		settingLines(p.settings)
@@ -112,13 +110,12 @@ func (p *Pooler) write(server netip.AddrPort) error {
 	return errors.Join(p.user.Give(made), os.Rename(made, p.config))
 }
 
-// settingLines are settings as they stand in the configuration.
+// settingLines formats settings for the configuration.
 func settingLines(settings map[string]string) string {
 	return cluster.SettingLines(settings, func(name, value string) string { return name + " = " + value })
 }
 
-// Follow sends all transactions from now on to another server, and returns when the
-// pooler's console says so.
+// Follow sends all transactions from now on to another server, and returns when the pooler's console confirms this.
 func (p *Pooler) Follow(ctx context.Context, server netip.AddrPort) error {
 	err := p.write(server)
 	if err == nil {
@@ -128,13 +125,12 @@ func (p *Pooler) Follow(ctx context.Context, server netip.AddrPort) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("let PgBouncer follow the primary at %s: %w", server, err)
+		return fmt.Errorf("make PgBouncer follow the primary at %s: %w", server, err)
 	}
 	return nil
 }
 
-// onConsole does something on the pooler's console ("Admin console" in its
-// documentation).
+// onConsole calls do with a connection to the pooler's console ("Admin console" in its documentation).
 func (p *Pooler) onConsole(ctx context.Context, do func(*pgconn.PgConn) error) error {
 	conn, err := pgconn.Connect(ctx, p.URL(p.as, "pgbouncer", ""))
 	if err != nil {
@@ -146,7 +142,7 @@ func (p *Pooler) onConsole(ctx context.Context, do func(*pgconn.PgConn) error) e
 // Stop ends the pooler and removes its folder.
 func (p *Pooler) Stop() error { return p.Erase() }
 
-// ready returns nil once the pooler takes connections.
+// ready returns nil when the pooler accepts connections.
 func (p *Pooler) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		var dialer net.Dialer
@@ -158,7 +154,7 @@ func (p *Pooler) ready(ctx context.Context) error {
 	})
 }
 
-// URL is the address of a database for a user. parameters may be empty.
+// URL returns the address of a database for a user; parameters may be empty.
 func (p *Pooler) URL(user, database, parameters string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(user), Host: p.address, Path: "/" + database, RawQuery: "sslmode=disable"}
 	if parameters != "" {

@@ -11,26 +11,26 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is one running server, as a cluster of one node. A server that ends by itself is started again on its own
-// data.
+// Cluster is a running server, as a cluster of one node. A server that ends by itself is restarted on its own data.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
 	params   params
-	programs map[string]string // their paths
+	programs map[string]string // by name
 }
 
 var _ cluster.LocalNode = (*node)(nil)
 
-// programs are PostgreSQL's programs that a server needs. Debian has wrappers of some on PATH and not of all, so that
-// they have to come from one folder.
+// programs are PostgreSQL's programs that a server needs. Debian has wrappers on PATH for only some of them, so they
+// must come from one folder.
 var programs = []string{"initdb", "postgres"}
 
-// StartCluster starts one server, and returns when it answers. An error leaves nothing behind. It is a
-// cluster.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a parameter. The parameters are:
+// StartCluster starts one server and returns when it answers. An error leaves nothing behind. It is a
+// cluster.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a wrong parameter. The
+// parameters are:
 //
-//	fsync=off        PostgreSQL's own setting of that name
-//	set.NAME=VALUE   any other of its settings
+//	fsync=off        PostgreSQL's setting with this name
+//	set.NAME=VALUE   any other setting
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
 		return nil, fmt.Errorf("start a PostgreSQL server: %d nodes requested, but it has one node", o.Nodes)
@@ -92,7 +92,7 @@ func (c *Cluster) check(ctx context.Context) error {
 // Leader returns 0 when the server answers.
 func (c *Cluster) Leader(ctx context.Context) (int, error) { return 0, c.WaitHealthy(ctx) }
 
-// Trust returns the lines of pg_hba.conf that trust a cluster's own network, in which there is nobody else.
+// Trust returns the lines of pg_hba.conf that trust the cluster's own network, which nobody else can reach.
 func Trust(network *cluster.Network) (lines []string) {
 	from := "samenet"
 	if network.Loopback() != "" {
@@ -104,18 +104,18 @@ func Trust(network *cluster.Network) (lines []string) {
 	return lines
 }
 
-// URL is the server's address.
+// URL returns the server's address.
 func (c *Cluster) URL() string {
 	return URL(c.Addresses(func(n *node) string { return n.endpoint.String() }))
 }
 
-// URL is the address of a cluster whose nodes are at these addresses, with commas between. A client finds the node
-// that takes writes.
+// URL returns the address of a cluster whose nodes have these addresses, separated by commas. A client finds the node
+// that accepts writes.
 func URL(addresses string) string {
 	return address(addresses, "target_session_attrs=read-write&connect_timeout=1&sslmode=disable")
 }
 
-// NodeURL is the address of one node, whatever its role is.
+// NodeURL returns the address of one node in any role.
 func NodeURL(of string) string { return address(of, "sslmode=disable&connect_timeout=1") }
 
 func address(hosts, query string) string {
@@ -123,7 +123,7 @@ func address(hosts, query string) string {
 	return u.String()
 }
 
-// Erase ends the node for good and removes what was made for it.
+// Erase ends the node for good and removes all that was made for it.
 func (n *node) Erase() error {
 	err := n.Close()
 	n.orders.Close()

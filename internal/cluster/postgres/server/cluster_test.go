@@ -72,8 +72,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// sharedMemory returns the numbers of the segments that the servers below a
-// folder name as theirs.
+// sharedMemory returns the numbers of the shared memory segments of the servers below a folder.
 func sharedMemory(t *testing.T, dir string) (ids []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*", "data", PIDFile))
@@ -86,7 +85,7 @@ func sharedMemory(t *testing.T, dir string) (ids []string) {
 	return ids
 }
 
-// TestPrograms sees that the server is that of the folder that was named, or else of the first on PATH.
+// TestPrograms checks that the server comes from the named folder, or else from the first on PATH.
 func TestPrograms(t *testing.T) {
 	found, err := cluster.Options{}.FindAll(programs, DebianPackage, Folders...)
 	clustertest.Need(t, "postgres", err)

@@ -10,11 +10,11 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are the settings that follow the question mark of a cluster.
+// params are the parameters of a cluster.
 type params struct{ settings map[string]string }
 
-// OwnSettings are those by which a cluster finds its nodes and their roles, and leaves nothing in
-// /dev/shm of a server that was killed.
+// OwnSettings are the settings by which a cluster finds its nodes and their roles, and by which a killed server
+// leaves nothing in /dev/shm.
 var OwnSettings = []string{
 	"config_file", "data_directory", "dynamic_shared_memory_type", "hba_file", "hot_standby", "ident_file", "listen_addresses", "port",
 	"primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "synchronous_standby_names",
@@ -31,7 +31,7 @@ func parseParams(values url.Values) (params, error) {
 	}.Read(values)
 }
 
-// Fsync reads the parameter fsync into settings.
+// Fsync stores the parameter fsync in settings.
 func Fsync(settings map[string]string) func(value string) error {
 	return func(value string) error {
 		settings["fsync"] = value
@@ -41,7 +41,7 @@ func Fsync(settings map[string]string) func(value string) error {
 
 func (n *node) conf() string { return filepath.Join(n.folder, "postgresql.conf") }
 
-// hba is the file that says who may connect.
+// hba returns the path of the file with the access rules.
 func (n *node) hba() string { return filepath.Join(n.folder, "pg_hba.conf") }
 
 // configuration returns the text of postgresql.conf.
@@ -53,12 +53,12 @@ func (n *node) configuration() string {
 		"unix_socket_directories":    n.sockets,
 		"cluster_name":               n.Name(),
 		"max_connections":            strconv.Itoa(c.Options.MaxConnections(500)),
-		"dynamic_shared_memory_type": "mmap", // files of the data folder, which a kill does not leave elsewhere
+		"dynamic_shared_memory_type": "mmap", // files in the data folder, so that a kill leaves none elsewhere
 	}
 	maps.Copy(all, c.params.settings)
 	return "include " + quoted(filepath.Join(n.Dir(), "postgresql.conf")) + "\n" +
 		cluster.SettingLines(all, func(name, value string) string { return name + " = " + quoted(value) })
 }
 
-// quoted returns a value as postgresql.conf has it.
+// quoted returns a value in the notation of postgresql.conf.
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }

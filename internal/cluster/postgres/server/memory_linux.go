@@ -15,20 +15,19 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// ReleaseMemory removes the System V shared memory segment of a server that was
-// killed and whose data are not to be used again; else the next start on the data
-// would remove it. It outlives all processes, and a machine has room for 4096.
-// One that somebody uses is somebody else's.
+// ReleaseMemory removes the System V shared memory segment of a killed server whose data will not be used again.
+// Otherwise the next start on the data would remove it. A segment outlives all processes, and a machine has room for
+// 4096. A segment in use is left alone.
 func ReleaseMemory(data string) error {
 	_, err := releaseMemory(data)
 	return err
 }
 
-// endLimit bounds the wait for servers that were sent SIGKILL a moment ago.
+// endLimit bounds the wait for servers that were just sent SIGKILL.
 const endLimit = 10 * time.Second
 
-// ReleaseMemoryBelow is ReleaseMemory for all data in a folder whose servers have been killed, or
-// are ending just now.
+// ReleaseMemoryBelow is like ReleaseMemory for all data in a folder whose servers have been killed, or are just
+// ending.
 func ReleaseMemoryBelow(folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // servers that end remove files
@@ -49,13 +48,13 @@ func ReleaseMemoryBelow(folder string) error {
 
 // releaseMemory removes the segment unless it is in use.
 //
-// postmaster.pid names it: its seventh line has the segment's key and number
-// (PostgreSQL 15, src/include/utils/pidfile.h). A segment that has another key is somebody else's.
+// The seventh line of postmaster.pid has the segment's key and number (PostgreSQL 15, src/include/utils/pidfile.h). A
+// segment with another key belongs to somebody else.
 func releaseMemory(data string) (used bool, err error) {
 	text, err := os.ReadFile(filepath.Join(data, PIDFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return false, nil // it was shut down in good order
+			return false, nil // a clean shutdown
 		}
 		return false, err
 	}
@@ -63,7 +62,7 @@ func releaseMemory(data string) (used bool, err error) {
 	var key uint32
 	var id int
 	if len(lines) < 7 {
-		return false, nil // it was killed before it had one
+		return false, nil // it was killed before it had a segment
 	}
 	if n, _ := fmt.Sscan(lines[6], &key, &id); n != 2 {
 		return false, nil
@@ -76,7 +75,7 @@ func releaseMemory(data string) (used bool, err error) {
 		}
 		_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	}
-	// Somebody may have removed it since, and its number may be another's.
+	// Somebody may have removed it since, and its number may have been reused.
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) && !errors.Is(err, unix.EACCES) {
 		return false, fmt.Errorf("remove the shared memory segment %d of a dead server: %w", id, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReleaseMemoryBelow: the segment that the data of a killed server name is removed, once nobody
-// has it any more; one with another key stays.
+// TestReleaseMemoryBelow checks that the segment of a killed server's data is removed when nobody uses it, and that a
+// segment with another key stays.
 func TestReleaseMemoryBelow(t *testing.T) {
 	for name, other := range map[string]int{"its own": 0, "another one's": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -2,9 +2,8 @@
 
 package server
 
-// ReleaseMemory does its work on Linux alone: elsewhere the System V shared
-// memory of a server that was killed for good stays until somebody removes it.
+// ReleaseMemory does nothing: only Linux is supported. On other systems the shared memory of a killed server stays.
 func ReleaseMemory(string) error { return nil }
 
-// ReleaseMemoryBelow does its work on Linux alone, too.
+// ReleaseMemoryBelow does nothing.
 func ReleaseMemoryBelow(string) error { return nil }

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// orderLimit bounds one question to a server by its Unix socket, and askLimit one over
-	// the network.
+	// orderLimit bounds a query through the Unix socket, and askLimit a query over the network.
 	orderLimit, askLimit = 500 * time.Millisecond, time.Second
 	// shutdownLimit bounds a fast shutdown, which ends all sessions and writes a checkpoint.
 	shutdownLimit = 10 * time.Second
@@ -27,10 +26,10 @@ type node struct {
 	*cluster.Server
 	cluster  *Cluster
 	folder   string // with the configuration, the log, the socket, and the data below it
-	sockets  string // the folder of the Unix socket
+	sockets  string // folder of the Unix socket
 	endpoint netip.AddrPort
 
-	orders *Session // by the Unix socket, which no fault of the network reaches
+	orders *Session // through the Unix socket, which no network fault affects
 	over   *Session // over the network, as a client
 }
 
@@ -49,7 +48,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, nil
 }
 
-// describe says how the node is started and asked.
+// describe sets the node's server and its sessions.
 func (n *node) describe(number int, host *cluster.Host) (err error) {
 	c := n.cluster
 	if n.sockets, err = c.sockets(number); err != nil {
@@ -57,8 +56,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	}
 	n.Server = c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
 		Command: n.command, Ready: n.ready,
-		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
-		// children along; SIGINT is the fast one.
+		// SIGQUIT is the immediate shutdown, in which the postmaster ends its children too; SIGINT is the fast one.
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
 	})
@@ -71,11 +69,11 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	return errors.Join(errs[:]...)
 }
 
-// URL is the address of the node alone.
+// URL returns the address of the node alone.
 func (n *node) URL() string { return NodeURL(n.endpoint.String()) }
 
-// command makes the command that starts the server. Its configuration is beside
-// the data and not in them, so that no loss of what was not synced changes it.
+// command returns the command that starts the server. Its configuration is outside of the data, so that a loss of
+// unsynced writes does not change it.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	return c.User.Command(context.Background(), n.folder, c.programs["postgres"], "-D", n.Dir(),
@@ -86,7 +84,7 @@ func (n *node) now(ctx context.Context) (time.Time, error) {
 	return One[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
 }
 
-// ready returns when the server answers queries.
+// ready waits until the server answers queries.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error { return n.orders.Ask(ctx, "SELECT") })
 }

@@ -1,6 +1,5 @@
-// Package server starts one real PostgreSQL server on this machine, and has what all kinds of
-// PostgreSQL clusters need: sessions, the programs' folders, and shared memory that killed
-// servers leave.
+// Package server starts one real PostgreSQL server on this machine. It also holds the parts that all PostgreSQL
+// clusters share: sessions, the folders of the programs, and the release of killed servers' shared memory.
 package server
 
 import (
@@ -19,27 +18,25 @@ const (
 	maxSocketPath = 90 // sun_path of unix(7) has 108 bytes, and the socket's name needs some
 )
 
-// PIDFile is in the data of a server from its start until it is shut down in good order.
+// PIDFile exists in the data of a server from its start until a clean shutdown.
 const PIDFile = "postmaster.pid"
 
-// Users are those of whom one runs the servers, which refuse root.
+// Users are the candidates for the user of the servers, which refuse root.
 var Users = []string{"nobody", "postgres"}
 
-// Server is a server alone.
+// Server is a single server.
 type Server = cluster.Single
 
-// Folders are where distributions keep PostgreSQL's programs.
+// Folders are the folders of PostgreSQL's programs in distributions.
 var Folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 
-// PGBin returns the path of one of PostgreSQL's programs for clients, such as pgbench:
-// the first on PATH, else that of the newest version that is installed. If there is none the error is a
-// cluster.MissingError.
+// PGBin returns the path of one of PostgreSQL's client programs, such as pgbench: the first on PATH, or else the
+// newest installed version. The error is a cluster.MissingError if there is none.
 func PGBin(name string) (string, error) {
 	return cluster.Find(name, DebianPackage, Folders...)
 }
 
-// Start starts a server alone. max_connections is as PostgreSQL itself has it, unless the
-// options say otherwise.
+// Start starts a single server. max_connections has PostgreSQL's default, unless the options set it.
 func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 	if !o.Params.Has("set.max_connections") {
 		o.Params.Set("set.max_connections", "100")

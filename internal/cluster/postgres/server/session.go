@@ -9,32 +9,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Session is a connection to one server that is kept, and made anew when it has
-// broken. Its methods may be called from several goroutines, one of which at a
-// time has the connection.
+// Session is a connection to one server that is renewed when it breaks. Its methods may be called from several
+// goroutines, which take turns.
 type Session struct {
 	config *pgx.ConnConfig
-	limit  time.Duration // of one question, connecting included
+	limit  time.Duration // of one query, including the connection
 
 	mu   sync.Mutex
-	conn *pgx.Conn // nil before the first question
+	conn *pgx.Conn // nil before the first query
 }
 
-// NewSession describes a session; host may be the folder of a Unix socket.
-// commit is its synchronous_commit.
+// NewSession describes a session; host may be the folder of a Unix socket. commit is its synchronous_commit.
 func NewSession(host string, port uint16, commit string, limit time.Duration) (*Session, error) {
 	config, err := pgx.ParseConfig("host=localhost user=" + Superuser + " dbname=" + Superuser + " sslmode=disable target_session_attrs=any")
 	if err != nil {
-		return nil, errors.New("describe a connection to PostgreSQL: one of the variables of the environment that begin with PG is wrong")
+		return nil, errors.New("describe a connection to PostgreSQL: an environment variable that begins with PG is invalid")
 	}
 	config.Host, config.Port, config.Fallbacks = host, port, nil
 	config.RuntimeParams = map[string]string{"application_name": "stroppy", "synchronous_commit": commit}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a question
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per query
 	return &Session{config: config, limit: limit}, nil
 }
 
-// Do asks something. A question on a connection that turns out to be broken is asked
-// again on a new one, so it must be one that may be asked twice.
+// Do calls question with the connection. If the connection is broken, Do repeats the call on a new one, so question
+// must allow repetition.
 func (s *Session) Do(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
@@ -55,7 +53,7 @@ func (s *Session) Do(ctx context.Context, question func(context.Context, *pgx.Co
 	}
 }
 
-// Ask runs a query whose answer is of no interest.
+// Ask runs a query and ignores its result.
 func (s *Session) Ask(ctx context.Context, sql string) error {
 	return s.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
@@ -69,7 +67,7 @@ func One[T any](ctx context.Context, s *Session, sql string) (value T, err error
 	return value, err
 }
 
-// Close drops the connection; a later question makes a new one.
+// Close closes the connection; a later query makes a new one.
 func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

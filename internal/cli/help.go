@@ -44,7 +44,7 @@ func clusterLines() (lines []listLine) {
 
 // inSteps says whether a key is one of a workload that has steps.
 func inSteps(k scenario.Key) bool {
-	return slices.ContainsFunc(registry.Workloads(), func(w workload.Spec) bool { return w.Steps && k.Of(w.Name) })
+	return slices.ContainsFunc(registry.Workloads(), func(w workload.Spec) bool { return w.Steps && k.AppliesTo(w.Name) })
 }
 
 // groupedHelp lets a command show the flags of the workload in its argument, in groups.

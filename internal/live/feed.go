@@ -37,7 +37,7 @@ type Snapshot struct {
 	Since   time.Time      // when the phase began
 	Latest  run.State      // of the phase
 	Began   time.Time      // the load phase; zero before it
-	State   run.State      // Latest, a second old at most in the load phase; that of the load phase after it
+	State   run.State      // at most a second old during the load phase; the last state after it
 	Result  *report.Result // as far as it is known; nil before that
 	Faults  []fault.Record // as they were injected, by their number
 	Seconds []stats.Second // of the load phase, the warm-up included

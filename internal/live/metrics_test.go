@@ -304,8 +304,8 @@ func checkClassic(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	}
 }
 
-// checkNative checks that the native buckets add up to the count, and that each value is in its bucket or, at
-// its end, in the adjacent one.
+// checkNative checks that the native buckets add up to the count. Each value must be in its bucket or, at the
+// bucket's end, in the adjacent one.
 func checkNative(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	t.Helper()
 	if h.GetSchema() != schema || len(h.GetPositiveSpan()) == 0 {

@@ -35,7 +35,7 @@ type Server struct {
 	listener net.Listener
 	http     http.Server
 	named    string // the host that a person has named; empty where any name will do
-	started  string // distinguishes this server's data from those of another one at the same address
+	started  string // distinguishes this server's data from another server's at the same address
 	asked    atomic.Int64
 	close    sync.Once
 

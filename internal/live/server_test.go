@@ -97,8 +97,8 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestVerdictSoFar checks that a violation found during the run is shown immediately, that nothing else is
-// decided, and that the last second is shown with the mean.
+// TestVerdictSoFar checks that a violation is shown during the run, that nothing else is decided, and that the last
+// second is shown with the mean.
 func TestVerdictSoFar(t *testing.T) {
 	feed, d := violated()
 	shown := func() *report.Document {

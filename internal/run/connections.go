@@ -105,7 +105,7 @@ func (l *connectionLog) start() (end func() error) {
 	}
 }
 
-// recordedMoves is what connections.jsonl says.
+// recordedMoves holds the content of connections.jsonl.
 type recordedMoves struct {
 	connectionsHead
 	names []string // of the servers, by their numbers
@@ -143,7 +143,7 @@ func readConnections(dir string) (*recordedMoves, error) {
 	return read, nil
 }
 
-// number is that of a server's name, -1 of none.
+// number returns the number of a server's name, or -1 if there is none.
 func (r *recordedMoves) number(name string) int {
 	if name == "" {
 		return -1
@@ -221,7 +221,7 @@ func surely(list []stats.Overlap, h history.Header) []stats.Overlap {
 	})
 }
 
-// kept is what the ledger of the end state has of a run; nil where there is none.
+// kept returns the transactions of a run that the ledger of the end state has, or nil without a ledger.
 func (c *conductor) kept(run uint64) (*stats.Kept, error) {
 	end, err := history.OpenEnd(c.o.Dir.History())
 	if errors.Is(err, fs.ErrNotExist) {

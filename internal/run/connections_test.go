@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// splitRun makes the directory of a run in which the client 0 writes to n0 and then to n1,
-// and the client 1 to n0 for two seconds more, of which nothing is kept.
+// splitRun makes the directory of a run with two clients. Client 0 writes to n0 and then to n1; client 1 writes to n0
+// for two more seconds, and nothing of this is kept.
 func splitRun(t *testing.T, onePrimary bool) (string, *conductor) {
 	t.Helper()
 	dir := t.TempDir()

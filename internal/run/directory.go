@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// The names of the files in a run's directory, beside those of package report.
+// These are the names of the files in a run's directory, beside those in package report.
 const (
 	ScenarioFile = "scenario.yaml"
 	FaultsFile   = "faults.jsonl"
@@ -35,11 +35,10 @@ type Directory struct {
 	log  *os.File
 }
 
-// ErrNotEmpty says that the directory asked for holds something already.
+// ErrNotEmpty is the error of a requested directory that is not empty.
 var ErrNotEmpty = errors.New("it is not empty")
 
-// UnusableError says that a directory cannot hold what is to be put there, and that
-// another one can: the call was wrong, not the run.
+// UnusableError reports that a directory cannot be used, and that another one can: the call was wrong, not the run.
 type UnusableError struct {
 	Path string
 	Err  error
@@ -96,8 +95,8 @@ func Unused(path string) string {
 	}
 }
 
-// NewDirectory makes a run's directory. One that holds something is refused,
-// so that no run ever overwrites another. Its errors are those of Vacant.
+// NewDirectory makes a run's directory. It refuses a directory that is not empty, so that no run overwrites another.
+// It returns the errors of Vacant.
 func NewDirectory(path string) (*Directory, error) {
 	if err := Vacant(path); err != nil {
 		return nil, err
@@ -115,8 +114,8 @@ func NewDirectory(path string) (*Directory, error) {
 	return d, nil
 }
 
-// Discard removes a directory in which nothing was recorded, and keeps any
-// other. What worthless names is as nothing, too.
+// Discard removes a directory in which nothing was recorded, and keeps any other. Files named in worthless count as
+// nothing.
 func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
 	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile)
 	entries, err := os.ReadDir(d.Path)

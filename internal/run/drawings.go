@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// keepDrawings puts the drawings of the anomalies into their folder of the run's directory,
-// and takes away those of an earlier check.
+// keepDrawings writes the drawings of the anomalies into their folder, and removes the drawings of an earlier check.
 func keepDrawings(dir string, checks []report.Check) error {
 	folder := filepath.Join(dir, report.DrawingsDir)
 	var names []string

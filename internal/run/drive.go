@@ -124,7 +124,7 @@ func (c *conductor) background(o *load.Options) int {
 // loadOptions are the plan's, without clients, history and start.
 func (c *conductor) loadOptions() load.Options { return LoadOptions(&c.o.Plan, c.o.Workload.Header()) }
 
-// LoadOptions are those of a plan, without clients, history and start.
+// LoadOptions returns the options of a plan, without clients and start.
 func LoadOptions(p *scenario.Plan, h history.Header) load.Options {
 	return load.Options{
 		Kinds: h.Kinds,
@@ -134,7 +134,7 @@ func LoadOptions(p *scenario.Plan, h history.Header) load.Options {
 	}
 }
 
-// driveKeys are what a later check has to know of the run.
+// driveKeys returns the keys of the header that a later check needs.
 func (c *conductor) driveKeys() map[string]string {
 	keys := map[string]string{}
 	if clock, ok := clockAt(c.zero); ok {
@@ -157,9 +157,8 @@ func (c *conductor) driveKeys() map[string]string {
 // clockReadings is how often the clock is read, of which the narrowest reading counts.
 const clockReadings = 20
 
-// SharedClock names the clock that all processes of this machine share, and says what it
-// showed at start, in nanoseconds, to some tenths of a microsecond; false where this system
-// does not say.
+// SharedClock returns the name of the clock that all processes of this machine share, and its time at start, in
+// nanoseconds. The error is a few tenths of a microsecond. known is false if this system has no such clock.
 func SharedClock(start time.Time) (name string, at int64, known bool) {
 	best, known := clockAt(start)
 	for range clockReadings {
@@ -170,7 +169,7 @@ func SharedClock(start time.Time) (name string, at int64, known bool) {
 	return best.ID, best.From + (best.To-best.From)/2, known
 }
 
-// header is that of a history which begins now, with the workload's keys and these.
+// header returns the header of a history that begins now, with these keys and the workload's.
 func (c *conductor) header(clients int, keys map[string]string) history.Header {
 	h := c.o.Workload.Header()
 	h.Clients, h.Started, h.Database = clients, time.Now().UnixNano(), c.result.Database
@@ -213,7 +212,7 @@ func OpenClients(ctx context.Context, w workload.Workload, options *load.Options
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		// Of clients that share a connection the first opens it.
+		// The first of the clients that share a connection opens it.
 		var client load.Client
 		err := reach(ctx, &left, func() (err error) {
 			client, err = w.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
@@ -228,17 +227,17 @@ func OpenClients(ctx context.Context, w workload.Workload, options *load.Options
 	return servers, nil
 }
 
-// How long a server that answered a moment ago may let connections fall or wait, as it does on a
-// machine that is too busy, or when thousands of clients come at once: one of them, and all clients
-// of one load phase together. Each try has the time that the database's URL gives it.
+// These are limits for the time in which a server may drop connections or let them wait, as a busy server does. One
+// is for a connection, and one for all clients of a load phase. Each try has the time that the database's URL gives
+// it.
 const (
 	reachLimit    = 10 * time.Second
 	reachAllLimit = time.Minute
 	reachEvery    = 100 * time.Millisecond
 )
 
-// Reach tries again, within limits, what failed because a server that was there a moment ago
-// could not be reached or did not answer in time. What a server answers is an error at once.
+// Reach repeats a try, within limits, if a server that was there could not be reached or did not answer in time. An
+// answer of the server is returned at once, error or not.
 func Reach(ctx context.Context, try func() error) error {
 	left := reachLimit
 	return reach(ctx, &left, try)

@@ -119,8 +119,8 @@ const mostNodes = 2
 // leaderWithin is how long before or after the violations a change of the leader is named with them.
 const leaderWithin = 30 * time.Second
 
-// faultDuring returns the fault that was under way at the first violation, the last one to begin; without
-// one, the first that began before the last violation. Nil is none.
+// faultDuring returns the latest fault that was active at the first violation. Without one, it returns the first
+// fault that began before the last violation, or nil.
 func (c *conductor) faultDuring(from, to time.Duration) *text.Fault {
 	var found *text.Fault
 	for _, f := range c.result.Faults {

@@ -161,8 +161,8 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	return results, nil
 }
 
-// members returns the nodes of a cluster at the end of a run, from the nodes at the start and the
-// nodes that joined and left by faults. No name is given twice.
+// members returns the nodes of a cluster at the end of a run: the nodes at the start, changed by the faults that added
+// and removed nodes. No name occurs twice.
 func members(names []string, faults []fault.Record) []string {
 	var left []string
 	for _, f := range faults {

@@ -19,7 +19,7 @@ func good() fault.Record {
 	return fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(5), Healed: new(fault.Round(8)), Verified: "gone"}, Outage: new(fault.Round(1.5))}
 }
 
-// trouble is what went wrong with the fault of good.
+// trouble returns the fact of a problem with the fault of good.
 func trouble(state fact.Trouble, problem string) fact.Fact {
 	return fact.FaultTrouble{Fault: "kill leader", AtSeconds: 5, State: state, Error: problem}
 }

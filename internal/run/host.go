@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/resource"
 )
 
-// The bounds from which on measurements may be those of the client or of its machine rather than of
-// the database.
+// From these bounds on, measurements may be limited by the client or its machine rather than by the database.
 const (
 	busyClient   = 0.8                   // of the processors that this program may use
 	latePacing   = 10 * time.Millisecond // 99th percentile, of a client that was free
@@ -59,9 +58,8 @@ func (h *hostWatch) sample(now time.Duration, groups []resource.Usage, servers [
 	h.samples = append(h.samples, hostSecond{s, s.Outside(here)})
 }
 
-// starvedBy returns why the run did not get the processors that it needed in an interval; empty if
-// it did, or if that is not known. mine says that the processes outside the run are none of the
-// database's servers.
+// starvedBy returns why the run did not get the processors that it needed in an interval, or an empty string. mine
+// means that no process outside the run belongs to the database's servers.
 func (s *hostSecond) starvedBy(mine bool) report.WarningKind {
 	all := float64(s.Processors)
 	switch {
@@ -267,7 +265,7 @@ func (c *conductor) serversMeasured() bool {
 	return len(c.result.Servers) > 0
 }
 
-// clientUse is what a client used of its machine.
+// clientUse holds what a client used of its machine.
 type clientUse struct {
 	cpu, seconds float64
 	threads      int // that it had; 0 is all processors
@@ -305,7 +303,7 @@ func clientWarnings(host []report.Warning, u clientUse) []report.Warning {
 	return host
 }
 
-// Environment is what the caller knows of where a run takes place.
+// Environment holds what the caller knows of the place of a run.
 type Environment struct {
 	// Servers is where the database's servers run, one of report's constants; empty: it is
 	// not known.
@@ -315,7 +313,7 @@ type Environment struct {
 	Build report.Build
 }
 
-// fingerprint is what measurements depend on of the machine, and of the caller's.
+// fingerprint returns the properties of the machine and of the caller that influence measurements.
 func (e *Environment) fingerprint(dir string) *report.Environment {
 	m := resource.ThisMachine()
 	r := &report.Environment{

@@ -42,7 +42,7 @@ func faultyRun(t *testing.T, number uint64) string {
 	return dir
 }
 
-// checked is what a check of the directory says: its verdict and reason, or its error.
+// checked returns the verdict and the reason of a check of the directory, or its error.
 func checked(t *testing.T, dir string) string {
 	t.Helper()
 	r, err := Check(t.Context(), checking(t, []string{dir}, allValid))

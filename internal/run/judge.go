@@ -40,14 +40,14 @@ func (c *conductor) judge(ctx context.Context) error {
 	}, func(reason string) string { return endedEarly(r.Drive) + reason })
 }
 
-// volatile says that the database keeps nothing.
+// volatile reports whether the database keeps nothing.
 func (c *conductor) volatile() bool {
 	v, ok := c.o.Database.(db.Volatile)
 	return ok && v.Volatile()
 }
 
-// verify makes the checks of the workload on the recordings in dirs, completed by add,
-// and writes the verdict and its reason, worded by qualify, into the result.
+// verify runs the checks of the workload on the recordings in dirs and lets add complete them. It writes the verdict
+// and its reason, worded by qualify, into the result.
 func (c *conductor) verify(ctx context.Context, dirs []string,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")

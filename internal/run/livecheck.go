@@ -13,23 +13,22 @@ import (
 	"stroppy/internal/report"
 )
 
-// A look during the load phase takes what was recorded since the look before, every
-// liveEvery, in windows of mostLive transactions. Each has the transactions before it once
-// more, because two that contradict each other may be recorded one after the other: those of
-// the look before and of this one, as many as a window has. After a window it rests for as
-// long as that took, so that it takes half of a processor at most. Where more than mostBehind
-// transactions wait it does not keep up, and leaves out all but the latest.
+// Every liveEvery, a look takes the transactions that were recorded since the last look, in windows of mostLive
+// transactions. Two contradicting transactions may be recorded one after the other. So a window also has transactions
+// before it, of the last look and of this one, up to its size.
+//
+// After a window the check rests as long as the window took, so it uses half of a processor at most. If more than
+// mostBehind transactions wait, all but the latest are left out.
 const (
 	liveEvery  = 2 * time.Second
 	mostLive   = 100_000
 	mostBehind = 5 * mostLive
 )
 
-// checkLive looks for violations in what is recorded while the clients run, until the
-// function that it returns is called. Each check that is found invalid is reported once;
-// if asked, the load phase ends with the first. What is found counts as it would in a recording that was
-// cut off: a transaction that is not recorded yet accuses nobody. The verdict is made
-// after the run, from everything.
+// checkLive looks for violations in the recorded transactions while the clients run, until the returned function is
+// called. Each invalid check is reported once; if requested, the load phase ends with the first. A transaction that
+// is not recorded yet accuses nobody, as in a recording that was cut off. The verdict is made after the run, from
+// everything.
 func (c *conductor) checkLive(ctx context.Context) (end func()) {
 	if !c.o.Plan.LiveCheck && !c.o.Plan.StopOnViolation || c.volatile() {
 		return func() {}
@@ -62,13 +61,13 @@ func (c *conductor) checkLive(ctx context.Context) (end func()) {
 	}
 }
 
-// LiveCheck is what a check beside the clients has found so far. Nobody changes it.
+// LiveCheck holds the findings so far of the check beside the clients. Nobody changes it.
 type LiveCheck struct {
 	report.LiveCheck
 	Violations []LiveViolation // the first of each check
 }
 
-// LiveViolation is what a check says of the violation that it has found.
+// LiveViolation describes a violation that a check found.
 type LiveViolation struct {
 	Check, What string
 	Found       report.Check // with its evidence
@@ -97,8 +96,8 @@ func (l *liveCheck) close() {
 	}
 }
 
-// look checks what is new, and says whether a violation is among it. What cannot be read
-// now is left to the check after the run, which says so.
+// look checks the new transactions, and reports whether they show a violation. An unreadable part is left to the
+// check after the run.
 func (l *liveCheck) look(ctx context.Context) (found bool) {
 	if l.reader == nil {
 		reader, err := history.Open(l.o.Dir.History())
@@ -135,8 +134,7 @@ func (l *liveCheck) look(ctx context.Context) (found bool) {
 	return found
 }
 
-// check makes the checks of a window, and says whether one shows a violation that none before
-// it did.
+// check checks a window, and reports whether it shows a violation that no earlier window did.
 func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 	var results []check.Result
 	var err error

@@ -8,10 +8,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestWindowsLeaveNothingOut: as long as the check keeps up every block is new in one window,
-// whatever the rounds are, and is there together with those before it: all of the round before,
-// or as many transactions as a window has. Where it does not keep up it says how many it left
-// out, and goes on with the latest.
+// TestWindowsLeaveNothingOut checks that every block is new in one window as long as the check keeps up. Each window
+// also has the blocks before it: the round before, or as many transactions as a window holds. If the check does not
+// keep up, it counts the transactions left out and goes on with the latest.
 func TestWindowsLeaveNothingOut(t *testing.T) {
 	skips := 0
 	for seed := range uint64(3000) {

@@ -75,8 +75,8 @@ func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	return d
 }
 
-// counted writes the outcomes, the committed ones by kind, and the mean throughput,
-// which steadyState may replace by that of the whole seconds.
+// counted writes the outcomes, the committed transactions by kind, and the mean throughput. steadyState may replace
+// the mean by the mean of the whole seconds.
 func counted(d *report.Drive, e *stats.Ended, h history.Header) {
 	d.Committed, d.Aborted, d.Unknown, d.Writes = e.Committed, e.Aborted, e.Unknown, &e.Writes
 	d.Rejected = report.Rejected{report.InsufficientFunds: 0, report.NoSuchAccount: 0}
@@ -133,8 +133,8 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for what is measured by it over time. unsent
-// is what waited and was never sent, as load.Result has it.
+// series reads the recorded history and computes the measurements over time. unsent counts the transactions that were
+// never sent, as in load.Result.
 func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
@@ -215,9 +215,9 @@ func recordedCounts(all *stats.Ended) *report.RecordedCounts {
 	return &report.RecordedCounts{Committed: all.Committed, Writes: all.Writes, Background: all.Background}
 }
 
-// silence writes for how long the clients of a closed loop waited and sent nothing after the
-// warm-up, as far as that is long against the latency. duration is that of a load phase which ends
-// by time; of another, or one that ended early, the clients may end before the load phase does.
+// silence writes for how long the clients of a closed loop waited and sent nothing after the warm-up. A time that is
+// short compared with the latency is left out. duration is the length of a load phase that ends by time. Otherwise the clients may end
+// before the load phase does.
 func silence(d *report.Drive, line *stats.Timeline, warmup, duration time.Duration) {
 	if d.RatePlan != "" || d.Latency == nil {
 		return
@@ -232,10 +232,9 @@ func silence(d *report.Drive, line *stats.Timeline, warmup, duration time.Durati
 	}
 }
 
-// steadyState estimates how exactly the mean throughput is known, over all seconds, and
-// whether it is in a steady state, without the seconds of faults. Of a rate that was
-// meant to change neither is asked. Where there are ten whole seconds or more, the mean
-// becomes that of them, so that it is the middle of its interval.
+// steadyState computes the confidence interval of the mean throughput over all seconds, and the steady state without
+// the seconds of faults. A rate that was meant to change has neither. From ten whole seconds on, the mean is the mean
+// of these seconds, so that it is the middle of its interval.
 func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 	d := c.result.Drive
 	if d.Rebuilt && d.Seconds > 0 {

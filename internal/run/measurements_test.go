@@ -13,9 +13,8 @@ import (
 	"stroppy/internal/stats"
 )
 
-// overloaded is a recorded drive that did a transaction each millisecond where
-// two were due, so that at 4 s it did what was due at 2 s, the end of the warm-up.
-// It ends at the given time.
+// overloaded returns a recorded run with one transaction per millisecond although two were due. So at 4 s it did the
+// transactions that were due at 2 s, the end of the warm-up. It ends at the given time.
 func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	t.Helper()
 	const warmup = 2 * time.Second
@@ -42,8 +41,8 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	return newConductor(Options{Dir: &Directory{Path: dir}}), &load.Result{Elapsed: end - warmup, Measurements: stats.Merge(recorder)}
 }
 
-// TestOverloadAfterAWarmUp: where what was due in the warm-up fills the measured
-// part, the throughput is that of what was done, and no zero.
+// TestOverloadAfterAWarmUp checks that the throughput counts the transactions done in the measured time, even if all
+// of them were due in the warm-up.
 func TestOverloadAfterAWarmUp(t *testing.T) {
 	const warmup = 2 * time.Second
 	c, l := overloaded(t, 4*time.Second)
@@ -68,9 +67,8 @@ func TestOverloadAfterAWarmUp(t *testing.T) {
 	}
 }
 
-// TestTheMeanIsInItsInterval: the mean is that of the seconds of the interval,
-// whatever the rest of a second at the end holds; of a rate that was meant to
-// change there is no interval.
+// TestTheMeanIsInItsInterval checks that the mean is computed from the seconds of the interval, whatever a partial
+// second at the end holds. A rate that was meant to change has no interval.
 func TestTheMeanIsInItsInterval(t *testing.T) {
 	timeline := make([]stats.Second, 21)
 	for i := range timeline {

@@ -17,8 +17,8 @@ import (
 // before the run whether its check will fit.
 const closedLoopRate = 10_000
 
-// MemoryWarning returns one sentence if the check of a planned run is not expected to fit into
-// so many bytes of memory; empty if it is, or if nobody knows.
+// MemoryWarning returns one sentence if the check of a planned run may not fit into the free bytes of memory. It
+// returns an empty string if the check fits or if that is not known.
 func MemoryWarning(plan *scenario.Plan, w workload.Workload, free int64) string {
 	costly, ok := w.(workload.Costly)
 	if !ok || free <= 0 {

@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// What the database measures of itself during the load phase. Neither file is there where
-// it measures nothing.
+// These files hold the database's own metrics during the load phase. They do not exist if it has none.
 const (
 	// ServerFile has a row for each time that it was asked.
 	ServerFile = "server.csv"
@@ -20,7 +19,7 @@ const (
 	StatusFile = "status.jsonl"
 )
 
-// statusLine is what the database said of its own state, or why it said nothing.
+// statusLine holds the state that the database reported, or why it reported nothing.
 type statusLine struct {
 	AtSeconds float64         `json:"at_s"` // when it was asked for
 	Status    json.RawMessage `json:"status,omitempty"`
@@ -49,8 +48,8 @@ func newMonitoring(c *conductor, monitor db.Monitor) *monitoring {
 	return m
 }
 
-// monitored makes the monitor of a database that measures itself, nil of any other. The
-// result has the columns from now on, so that those of a run that is cut off are known.
+// monitored returns the monitor of a database that measures itself, or nil. The result has the columns from now on,
+// so that a run that is cut off has them too.
 func (c *conductor) monitored() *monitoring {
 	monitored, ok := c.o.Database.(db.Monitored)
 	if !ok {
@@ -63,8 +62,8 @@ func (c *conductor) monitored() *monitoring {
 	return m
 }
 
-// start monitors until the function that it returns is called, which returns the first
-// error of writing. Of nil it does nothing.
+// start monitors until the returned function is called, which returns the first error of writing. It does nothing for
+// nil.
 func (m *monitoring) start(ctx context.Context, start time.Time) func() error {
 	if m == nil {
 		return func() error { return nil }
@@ -119,7 +118,7 @@ func (m *monitoring) ask(ctx context.Context) (db.Sample, time.Time, error) {
 	return sample, at, err
 }
 
-// look asks once and writes what came. Its errors are those of writing.
+// look asks the database once and writes its answer. It returns errors of writing only.
 func (m *monitoring) look(ctx context.Context, start time.Time) error {
 	sample, at, err := m.ask(ctx)
 	second := int((at.Sub(start) - m.monitor.Interval()/2) / time.Second)
@@ -158,8 +157,8 @@ func (m *monitoring) miss(err error) string {
 	return text
 }
 
-// values are those of a sample as they are kept: of what is counted the growth per second
-// since the last answer, which is not known where it was counted anew.
+// values returns the values of a sample to be recorded. Counters become growth per second since the last answer,
+// which is unknown after a reset.
 func (m *monitoring) values(sample db.Sample, at time.Time) []float64 {
 	values := make([]float64, len(sample.Values))
 	took := at.Sub(m.lastAt).Seconds()

@@ -107,8 +107,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestMonitorIsAskedToTheEnd checks that the monitor is asked during the load phase, that its end
-// waits for no answer, and that a database which refuses is asked once.
+// TestMonitorIsAskedToTheEnd checks that the monitor is asked during the load phase, and that its end waits for no
+// answer. A database that refuses is asked once.
 func TestMonitorIsAskedToTheEnd(t *testing.T) { synctest.Test(t, monitorIsAskedToTheEnd) }
 
 func monitorIsAskedToTheEnd(t *testing.T) {

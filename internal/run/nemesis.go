@@ -18,7 +18,7 @@ type Nemesis interface {
 	// each fault when it was injected and again when it was healed; it may be
 	// called by several goroutines.
 	Run(ctx context.Context, clock func() time.Duration, note func(fault.Injection))
-	// Whole returns when the database says that all its nodes are there and caught up.
+	// Whole waits until the database reports that all its nodes are there and caught up.
 	Whole(ctx context.Context) error
 }
 

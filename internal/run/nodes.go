@@ -61,7 +61,7 @@ const (
 // lateWait is how long nodes that the user named are waited for which may only be late.
 const lateWait = 30 * time.Second
 
-// comparesNodes says whether every node is to be read by itself in the end.
+// comparesNodes reports whether every node must be read alone at the end.
 func (c *conductor) comparesNodes() bool {
 	return c.o.Nodes != nil && (c.o.Nemesis != nil || c.o.MayLag && c.o.Steps.Check)
 }
@@ -110,8 +110,8 @@ func (c *conductor) keepNodes(record *nodesRecord) error {
 	return c.o.Dir.writeJSON(NodesFile, record)
 }
 
-// allNodes are the nodes of the record, and as not read those of the recorded names
-// that are missing there, and those that are there and not among the names.
+// allNodes returns the nodes of the record. Recorded names without a node, and nodes without a recorded name, are
+// returned as not read.
 func (n *nodesRecord) allNodes(names []string) []check.Replica {
 	all := slices.Clone(n.Nodes)
 	for i := range all {

@@ -64,9 +64,8 @@ func (c *conductor) judgeObjectives(keys map[string]string) error {
 // mostNamed bounds how many faults a detail names.
 const mostNamed = 8
 
-// outages compares every fault's outage with the limit. Where the database makes
-// pauses beyond the limit without a fault, those within a fault's span are not
-// known to be its doing.
+// outages compares every fault's outage with the limit. If the database pauses longer than the limit without a fault,
+// such a pause within a fault's span may not be caused by the fault.
 func outages(faults []fault.Record, most time.Duration) report.Objective {
 	r := report.Objective{Name: maxOutage, Status: report.ObjectiveUnknown}
 	measured, longest := 0, fault.Seconds(0)
@@ -80,7 +79,7 @@ func outages(faults []fault.Record, most time.Duration) report.Objective {
 		outage := *f.Outage
 		longest = max(longest, outage)
 		if gap := f.LongestGap; gap != nil && f.Noise != nil && outage == 0 && *gap > limit {
-			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.At.Seconds(), gap.Seconds(), most, f.Noise.Seconds()))
+			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed. The database had paused before without a fault, so a pause of up to %.3g s proves nothing.", f.Fault, f.At.Seconds(), gap.Seconds(), most, f.Noise.Seconds()))
 		}
 		if outage > limit {
 			over = append(over, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.At.Seconds(), outage.Seconds(), most))

@@ -36,8 +36,8 @@ func (r *reluctant) Client(context.Context, int) (load.Client, error) {
 	return nil, nil
 }
 
-// TestOpenClientsReachesABusyServer: a connection that falls is made again for ten seconds; what
-// a server answers, and what is no error of a connection, is said at once.
+// TestOpenClientsReachesABusyServer checks that a dropped connection is made again for ten seconds. Answers of the
+// server and other errors are returned at once.
 func TestOpenClientsReachesABusyServer(t *testing.T) {
 	away := &db.Error{Class: db.Unavailable, Op: "open a session", Err: errors.New("no answer in time")}
 	full := &db.Error{Class: db.Unavailable, Op: "open a session", Code: "53300", Err: errors.New("too many clients")}
@@ -93,8 +93,8 @@ func TestOpenClientsReachesABusyServer(t *testing.T) {
 	})
 }
 
-// TestReadNodeAsksAgain: a node of a whole database that does not answer at first is asked again, with
-// nothing left of the try before; one of a database that is not whole is asked once.
+// TestReadNodeAsksAgain checks that a silent node of a whole database is asked again, without remains of the first
+// try. A node of a database that is not whole is asked once.
 func TestReadNodeAsksAgain(t *testing.T) {
 	away := &db.Error{Class: db.Unavailable, Op: "connect", Err: errors.New("no answer in time")}
 	for unwhole, tries := range map[string]int{"": 3, "n1 is down": 1} {

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// What a history's header keeps for a later check.
+// These keys of a history's header are for a later check.
 const (
 	keyExpect = "expect" // the level that the verdict is about
 
@@ -30,9 +30,8 @@ const (
 // was recorded; empty where it was not.
 func Promised(h history.Header) string { return h.Keys[keyExpect] }
 
-// Check checks recorded runs, or what a database holds, and writes the verdict into the
-// result.json of Dir; where that fails the error is an *UnsavedError and the result is
-// whole. The answer depends on the directories alone.
+// Check checks recorded runs, or the content of a database, and writes the verdict into the result.json of Dir. If
+// writing fails, the error is an *UnsavedError and the result is whole. The answer depends on the directories alone.
 func Check(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
 	check := c.recheck
@@ -107,7 +106,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 
 const cutOff = "The run was cut off, so not all that it sent is recorded. "
 
-// facts are what a recorded history says about itself.
+// facts holds the properties of a recorded history.
 type facts struct {
 	Header   history.Header
 	Driven   bool   // there was a load phase
@@ -150,8 +149,8 @@ func Header(dir string) (history.Header, error) {
 	return recorded.Header(), nil
 }
 
-// readRun takes up the result of the run in the directory, and what its history says
-// about itself, which of a run that was cut off before it had a result is enough.
+// readRun reads the result of the run in the directory, and the properties of its history. A run that was cut off
+// before it had a result needs its history only.
 func (c *conductor) readRun() error {
 	before, err := report.Read(c.o.Dir.Path)
 	switch {
@@ -213,7 +212,7 @@ func (c *conductor) fetch(ctx context.Context, runs []*conductor) error {
 	return c.download(ctx)
 }
 
-// ReloadedError says that the database does not hold the load that was driven.
+// ReloadedError reports that the database does not hold the load of the recorded run.
 type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }
@@ -221,7 +220,7 @@ func (e *ReloadedError) Error() string { return e.problem }
 // sameLoad refuses a recording of another data set than the one that the database holds.
 // Without load ids only the run numbers distinguish loads, which grow until a data set is loaded anew.
 func sameLoad(recorded, now history.Header) error {
-	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
+	const lost = "this is not the database of the run, or its data were loaded again since; name the database of the run with --db"
 	var problem string
 	switch last := now.Run - 1; {
 	case recorded.Seed != now.Seed || recorded.Objects != now.Objects:

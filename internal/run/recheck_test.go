@@ -136,7 +136,7 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 		{"nothing committed", nil, [2]int{0, 0}, false, "unknown", "Nothing was committed"},
 		{"faults of one not known", func(h *history.Header) { h.Keys[keyNemesis] = "kill leader at 1s" }, [2]int{5, 6}, false, "unknown", "The check faults could not be decided"},
 		{"nodes of one not read", func(h *history.Header) { h.Keys[keyNodes] = "compared" }, [2]int{5, 6}, false, "unknown", "The check replicas could not be decided"},
-		{"one cut off", nil, [2]int{5, 6}, true, "valid", "Of what run 2 sent not all is recorded, because it was cut off."},
+		{"one cut off", nil, [2]int{5, 6}, true, "valid", "Not all transactions of run 2 are recorded, because it was cut off."},
 	} {
 		dirs := []string{recording(t, 1, tc.counts[0], nil), recording(t, 2, tc.counts[1], tc.bend)}
 		if tc.cut {

@@ -17,10 +17,9 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Recompute writes into the result the measurements of a run that ended before it could
-// do so, from what is recorded in its directory, and returns the timeline. It changes no
-// file. A result with measurements and one without transactions stay as they are; the
-// timeline is nil then.
+// Recompute computes the missing measurements of a run from its directory, writes them into the result, and returns
+// the timeline. It changes no file. A result with measurements and a result without transactions stay as they are;
+// the timeline is then nil.
 func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
 	timeline, _, err := recomputed(dir, r)
 	return timeline, err
@@ -134,8 +133,8 @@ func (b *replay) add(tx *history.Transaction) error {
 	return nil
 }
 
-// drive makes the measurements. What was asked of the drive is in the scenario. Where
-// that does not have the warm-up, it ended between two transactions.
+// drive computes the measurements. The scenario has the requested load phase. A run that ended before its warm-up has
+// none in its history.
 func (b *replay) drive(scenario []report.Setting) *report.Drive {
 	asked := map[string]string{}
 	for _, s := range scenario {

@@ -15,9 +15,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// cutRun leaves what a killed run leaves: ten seconds of a transfer each
-// millisecond, but none from second 5 to 7, after a kill at 5 s; the first second
-// is the warm-up.
+// cutRun makes the directory of a killed run: ten seconds with a transfer each millisecond, but none from second 5 to
+// 7, after a kill at 5 s. The first second is the warm-up.
 func cutRun(t *testing.T, faults ...fault.Record) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -168,7 +167,7 @@ func TestOutageWithinTheNoise(t *testing.T) {
 	}
 }
 
-// TestDegradationNeedsNoRecovery: damage for good is what the limit is for.
+// TestDegradationNeedsNoRecovery checks that the limit applies to permanent damage.
 func TestDegradationNeedsNoRecovery(t *testing.T) {
 	f := good()
 	f.At, f.Healed = fault.Round(3), new(fault.Round(3.1))

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/run"
 )
 
-// TestWritePage holds that the page is a function of the run's directory, that
-// what is not there is not needed, and that what is broken is reported.
+// TestWritePage checks that the page is a function of the run's directory. Missing files are not needed, and broken
+// files are reported.
 func TestWritePage(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := run.WritePage(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -50,9 +50,8 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 	}
 }
 
-// everySince calls f whenever a whole number of intervals has passed since start, so that
-// what f measures lies in one second of the run, until end is called, which waits for a call
-// under way.
+// everySince calls f whenever a whole number of intervals has passed since start, so that each measurement belongs to
+// one second of the run. end stops the calls and waits for an active one.
 func everySince(start time.Time, interval time.Duration, f func()) (end func()) {
 	ended := make(chan struct{})
 	var calls sync.WaitGroup

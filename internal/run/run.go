@@ -26,8 +26,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Steps are the parts of a run that are asked for beside the load phase. What is
-// loaded is always attached to before.
+// Steps are the requested parts of a run beside the load phase. Attach always comes before them.
 type Steps struct {
 	Load  bool
 	Check bool // download the end state and check the history with it
@@ -59,27 +58,27 @@ type Options struct {
 
 	// Nemesis injects the plan's faults; nil: there is none.
 	Nemesis Nemesis
-	// Nodes are those of the cluster that is driven, once it is whole; nil: the
-	// database is not read node by node. It is asked for after Attach.
+	// Nodes returns the nodes of the cluster, once it is whole. If Nodes is nil, the database is not read node by
+	// node. It is called after Attach.
 	Nodes func() []Node
-	// MayLag says that Nodes are servers that the user named, one of which may follow late:
-	// one that never caught up leaves the check open. They are compared without a Nemesis.
+	// MayLag is set if the user named the servers, one of which may follow late. A server that never caught up leaves
+	// the check open. The servers are compared without a Nemesis.
 	MayLag bool
-	// Events are what the cluster's supervisor has done by itself since then, such as
-	// a fail-over, the oldest first; nil where there is none.
+	// Events returns what the cluster's supervisor did since a time, such as a fail-over, the oldest event first;
+	// nil: there is no supervisor.
 	Events func(since time.Time) []report.Event
 	// Names are the nodes by the HOST:PORT of their servers, empty where it is none of
 	// them; nil: the address is the name.
 	Names func(server string) string
-	// OnePrimary says that one server alone is to take writes at any time.
+	// OnePrimary is set if only one server should take writes at any time.
 	OnePrimary bool
-	// Settings are shown beside those of the database, such as who fails over.
+	// Settings are shown beside the settings of the database, such as the supervisor.
 	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
 	Servers []resource.Group
-	// Where is the run's place, as far as the caller knows it.
+	// The place of the run.
 	Where Environment
-	// Embedded says that the database works in this process and has no servers.
+	// Embedded is set if the database works in this process and has no servers.
 	Embedded bool
 
 	// Workers generate the load in processes of their own; nil: this process does.
@@ -98,24 +97,23 @@ type Progress interface {
 	Show(State)
 	Fault(fault.Record)          // injected, and later healed
 	Violation(name, what string) // shown by a check while the load phase goes on
-	// Known gets the result as far as it is known, at the beginning of each phase and
-	// after the last one. Nobody changes r any more. During the load phase r.Drive
-	// says what was asked for and counts nothing; State has that.
+	// Known receives the result so far, at the beginning of each phase and after the last one. Nobody changes r any
+	// more. During the load phase r.Drive has the requested load without counts; State has the counts.
 	Known(r *report.Result)
 }
 
-// State is how far one phase is. What is zero is not known.
+// State is the progress of one phase. A zero field is not known.
 type State struct {
 	Done, Total uint64
 	Elapsed, Of time.Duration
 
-	// Of the load phase, where Drive is set and Done counts transactions.
+	// In the load phase Drive is set and Done counts transactions.
 	Drive    Drive
 	Clients  int
 	Counters load.Counters
 	Second   *stats.Second // the last whole one; nil before it
 	Target   float64       // transactions per second that are asked for now; 0: as many as can be
-	// LiveCheck is what the check beside the clients has found so far; nil: there is none.
+	// LiveCheck holds the findings of the check beside the clients; nil: there is none.
 	LiveCheck *LiveCheck
 }
 
@@ -146,7 +144,7 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 	return c.result, nil
 }
 
-// UnsavedError says that a verdict could not be written into result.json.
+// UnsavedError reports that the verdict could not be written into result.json.
 type UnsavedError struct{ Err error }
 
 func (e *UnsavedError) Error() string {
@@ -160,7 +158,7 @@ type conductor struct {
 	o       Options
 	log     *slog.Logger
 	result  *report.Result
-	expect  isolation.Level // unknown until the database or the recording says what was promised
+	expect  isolation.Level // unknown until the promise is read from the database or the recording
 	started bool            // the drive has begun, so that there is something to report
 	begin   time.Time       // of the phase
 	phase   string
@@ -428,7 +426,7 @@ type Drive interface {
 	Errors() map[string]uint64
 }
 
-// Generator is a load phase before, while and after it runs (load.Driver, and that of Workers).
+// Generator is a load phase before, during and after its run: load.Driver, or the one of Workers.
 type Generator interface {
 	Drive
 	Run(ctx context.Context) (*load.Result, error)
@@ -448,12 +446,12 @@ type Workers interface {
 	// Collect puts what they recorded into the History of the load phase, after it and
 	// whatever came of it.
 	Collect() error
-	// PIDs are those of the workers that are processes of this machine.
+	// PIDs returns the processes of the workers on this machine.
 	PIDs() []int
-	// Shares are what each has cost, after the load phase.
+	// Shares returns the cost of each worker, after the load phase.
 	Shares() []report.Worker
-	// Clocks are those of the clients, once Connect has connected them, with their errors after
-	// Collect; none where all have that of this process.
+	// Clocks returns the clocks of the clients after Connect, with their errors after Collect. It is empty if all
+	// clients have the clock of this process.
 	Clocks() []history.ClockError
 }
 

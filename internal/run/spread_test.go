@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/resource"
 )
 
-// TestSpread: what a reading covers is given to the seconds before it in equal shares, as far as
-// nothing else is known of them, and all of it adds up.
+// TestSpread checks that a reading is spread evenly over the seconds before it for which nothing else is known, and
+// that the sum is kept.
 func TestSpread(t *testing.T) {
 	var samples []resource.Sample
 	for i := range 12 {

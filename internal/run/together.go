@@ -17,8 +17,8 @@ import (
 
 func (c *conductor) number() string { return strconv.FormatUint(c.facts.Header.Run, 10) }
 
-// together checks several runs against one data set as if they were one. What is
-// measured of a run stays in its own directory.
+// together checks several runs against one data set as if they were one. The measurements of a run stay in its own
+// directory.
 func (c *conductor) together(ctx context.Context) error {
 	runs, err := c.readRuns()
 	if err != nil {
@@ -55,7 +55,7 @@ func qualified(runs []*conductor, verdict, text string) string {
 			text = strings.Replace(words, "%s", numbered(numbers), 1) + text
 		}
 	}
-	cut := "Of what %s sent not all is recorded, because it was cut off. "
+	cut := "Not all transactions of %s are recorded, because it was cut off. "
 	if len(runs) == 1 {
 		cut = cutOff
 	}
@@ -84,7 +84,7 @@ func (c *conductor) readRuns() ([]*conductor, error) {
 			return nil, fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", path)
 		}
 		if len(runs) > 0 && runs[0].expect != one.expect {
-			return nil, fmt.Errorf("check %s together with others: the one was promised %s and others %s: give the level that all are held to with --expect",
+			return nil, fmt.Errorf("check %s together with others: it was promised %s and others %s: give one level for all with --expect",
 				path, one.expect, runs[0].expect)
 		}
 		err := one.effects()
@@ -106,8 +106,7 @@ func (c *conductor) readRuns() ([]*conductor, error) {
 	return runs, nil
 }
 
-// summarize writes into the result what the runs have in common; what else
-// describes them is that of the last one.
+// summarize writes the common properties of the runs into the result. Other properties are those from the last run.
 func (c *conductor) summarize(runs []*conductor) {
 	last := runs[len(runs)-1]
 	c.expect = last.expect

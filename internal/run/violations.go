@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// mostViolations bounds the lines of violations.jsonl. What shows a violation is shown by a
-// few; a database that is wrong everywhere would else fill the disk.
+// mostViolations bounds the lines of violations.jsonl. A few transactions show a violation, and a database that is
+// wrong everywhere would fill the disk.
 const mostViolations = 10_000
 
 // Bounds in bytes: a violation that names many transactions is long.
@@ -29,9 +29,8 @@ const (
 	pieceBytes         = 96       // of a piece of a value, at most
 )
 
-// violations gathers what checks find, the first so many of each anomaly of each check,
-// because only in the end it is known which checks are invalid. The zero value with bounds
-// is ready.
+// violations collects the findings of checks, up to a number for each anomaly of each check. Only the end shows which
+// checks are invalid. The zero value with bounds is ready.
 type violations struct {
 	most   int // lines of an anomaly, and of all together in the file
 	bytes  int // of an anomaly, and of all together in the file
@@ -40,7 +39,7 @@ type violations struct {
 	speaker text.Speaker // makes the sentences of what is kept
 }
 
-// spool is what was found of one anomaly for one check.
+// spool holds the violations of one anomaly for one check.
 type spool struct {
 	anomaly string
 	first   []worded
@@ -63,7 +62,7 @@ func (s *spool) size(n int) int {
 	return s.ends[n-1]
 }
 
-// violationLine is one line of violations.jsonl. What there is none of is null.
+// violationLine is one line of violations.jsonl. A missing value is null.
 type violationLine struct {
 	Check       string  `json:"check"`
 	Anomaly     *string `json:"anomaly"`
@@ -75,11 +74,11 @@ type violationLine struct {
 	Kind string    `json:"kind,omitempty"`
 	Fact fact.Fact `json:"fact,omitempty"` // left out if it is longer than mostViolationText
 
-	// Whose bytes stand where in a value that nobody wrote; left out of all others.
+	// Pieces of a value that nobody wrote, with the writer of each; otherwise absent.
 	Pieces []report.Piece `json:"pieces,omitempty"`
 
-	// Where the transaction is recorded: the file, relative to its run's directory, the
-	// block's offset in it in bytes, and the number of the record within the block, from 0.
+	// The place of the transaction's record: the file relative to its run's directory, the offset of the block in
+	// bytes, and the number of the record within the block, from 0.
 	File   *string `json:"file"`
 	Offset *int64  `json:"offset"`
 	Record *int    `json:"record"`
@@ -87,7 +86,7 @@ type violationLine struct {
 
 func (v *violations) add(found check.Violation) { v.keepOne(worded{Violation: found}) }
 
-// keepOne adds a violation. Its sentence, if it is empty, is that of its fact.
+// keepOne adds a violation. Without a sentence it gets the sentence of its fact.
 func (v *violations) keepOne(found worded) {
 	if v.checks == nil {
 		v.checks = map[string][]*spool{}
@@ -132,9 +131,8 @@ func shortened(text string) string {
 	return fmt.Sprintf("%s … (%s more)", text[:end], check.Plural(len(text)-end, "byte"))
 }
 
-// lineSize is how many bytes the line of a violation takes at most: a transaction's id and
-// where it is recorded, with all names of the fields, take less than 256
-// where the paths of the recordings are of a usual length.
+// lineSize returns the largest size of the line of a violation, in bytes. The id, the place and all names of fields
+// take less than 256 bytes if paths have a usual length.
 func lineSize(found worded) int {
 	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
 	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.what, found.kind, found.Fact} {
@@ -144,10 +142,9 @@ func lineSize(found worded) int {
 	return size
 }
 
-// of returns what is kept of the checks that are invalid, in their order, and how many
-// there were of each. Where there is too much, each anomaly of each check has an equal share,
-// and what one leaves of it the others have. An invalid check of which nothing was handed
-// over has one line.
+// of returns the kept violations of the invalid checks, in their order, and the number found by each. If there are
+// too many, each anomaly of each check has an equal share, and unused shares go to the others. An invalid check
+// without a violation has one line.
 func (v *violations) of(results []check.Result) (list []worded, found []report.ViolationsOf) {
 	var spools []*spool
 	for _, r := range results {
@@ -190,9 +187,8 @@ func (v *violations) share(spools []*spool) int {
 	return low
 }
 
-// keep puts the file in place, with the lines of the checks that are invalid, and
-// returns what the result says of it; nil where there is no violation, and then
-// no file. Where each transaction is recorded it looks for in the runs of the directories.
+// keep writes the file with the lines of the invalid checks, and returns its description for the result. Without a
+// violation it returns nil and writes no file. It looks for the records of the transactions in the runs.
 func (v *violations) keep(ctx context.Context, d Directory, runs []string, results []check.Result) (*report.Violations, error) {
 	list, found := v.of(results)
 	if len(list) == 0 {
@@ -232,8 +228,8 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 	return kept, nil
 }
 
-// places looks for where transactions are recorded. What cannot be read was reported by the
-// checks, and is not found here.
+// places returns where transactions are recorded. Unreadable records were reported by the checks, and are missing
+// here.
 func places(ctx context.Context, runs []string, list []worded) map[history.ID]history.Ref {
 	wanted := map[history.ID]history.Ref{}
 	for _, found := range list {

@@ -27,9 +27,8 @@ func lines(t *testing.T, dir string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// TestViolationsOfInvalidChecksAlone: what was found for a check that could not be
-// decided is in no file, an invalid check without a transaction has a line, and
-// nothing else is left in the directory.
+// TestViolationsOfInvalidChecksAlone checks that violations of an undecided check are in no file, and that an invalid
+// check without a transaction has a line. Nothing else may be left in the directory.
 func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)
@@ -84,8 +83,8 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	}
 }
 
-// TestViolationsWithinBytes: long texts do not make the file larger than its bound, each
-// anomaly is in it, what is left out is counted, and one text that is too long is cut.
+// TestViolationsWithinBytes checks that long texts do not make the file larger than its bound. Each anomaly must be
+// in it, omissions are counted, and a text that is too long is cut.
 func TestViolationsWithinBytes(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)

@@ -36,8 +36,8 @@ func repeated(s *Scenario, named Set) []Setting {
 	return list
 }
 
-// TestZipfianIsADistribution: of kv, the strongest layer that says how keys are
-// chosen decides, and the scenario reports it once.
+// TestZipfianIsADistribution checks that the strongest layer decides how kv chooses keys, and that the scenario
+// reports it once.
 func TestZipfianIsADistribution(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"", "", kv.Uniform},

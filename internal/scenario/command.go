@@ -27,8 +27,7 @@ type planted struct {
 	values       []string // the secret in each form in which it may be shown
 }
 
-// plantedIn finds the secrets of a script's commands: what stands for a password
-// in any URL, and values whose name says that they are secret.
+// plantedIn returns the secrets in a script's commands: passwords in URLs, and values with a secret name.
 func plantedIn(text string) []planted {
 	var found []planted
 	for _, m := range assignment.FindAllStringSubmatchIndex(text, -1) {
@@ -107,14 +106,14 @@ func CommandScrubber(script string) func(string) string {
 	return strings.NewReplacer(list...).Replace
 }
 
-// RedactScript returns the faults as they may be shown, which may be no faults that can
-// be carried out, and whether a secret was in them.
+// RedactScript returns the faults without secrets, which may not be executable any more. It reports whether it
+// removed a secret.
 func RedactScript(script string) (shown string, removed bool) {
 	shown = CommandScrubber(script)(script)
 	return shown, shown != script
 }
 
-// FaultRedacted says whether RedactScript took a secret of the fault that nobody put back.
+// FaultRedacted reports whether RedactScript removed a secret of the fault.
 func FaultRedacted(fault string) bool {
 	return slices.ContainsFunc(plantedIn(fault), func(p planted) bool { return slices.Contains(p.values, hidden) })
 }

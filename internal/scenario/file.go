@@ -91,8 +91,8 @@ func plain(value *yaml.Node, lines bool) (string, error) {
 	return strings.Join(all, "\n"), nil
 }
 
-// YAML writes the scenario as a file that File reads back to the same settings,
-// without the keys of one run on one machine and without a password.
+// YAML returns the scenario as a file that File reads back to the same settings. The file has no password and no keys
+// of one run on one machine.
 func (s *Scenario) YAML() []byte {
 	var out bytes.Buffer
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")

@@ -46,7 +46,7 @@ func (s *Scenario) inKubernetes() error {
 	return nil
 }
 
-// parseResources returns a text of resources, or says what is wrong with it.
+// parseResources returns the resources in their text form, or an error.
 func parseResources(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -70,14 +70,13 @@ func parseResources(text string) (string, error) {
 // quantity is an amount as Kubernetes writes it.
 var quantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
 
-// units are what the letters behind an amount stand for.
+// units holds the factor of each unit of an amount.
 var units = map[string]float64{
 	"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
 	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50,
 }
 
-// dividedResources divides what a cluster's text asks for each node. What is no amount, such as
-// memory=on, stays.
+// dividedResources divides the resources of each node in a cluster's text. Other parameters, such as memory=on, stay.
 func dividedResources(text string, factor float64) string {
 	name, params, found := strings.Cut(text, "?")
 	if !found {

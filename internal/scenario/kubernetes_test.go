@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestInKubernetes holds which cluster is started where, with which resources of its nodes, and
-// that the scenario which is written down says the same without the two settings.
+// TestInKubernetes checks which cluster is started where, and the resources of its nodes. The written scenario must
+// be equivalent without the two settings.
 func TestInKubernetes(t *testing.T) {
 	for _, c := range []struct{ file, flags, cluster, resources string }{
 		{"cluster=fdb:5 node-resources=cpu=1,memory=8G", "kubernetes=true", "k8s/fdb:5?cpu=1&memory=8G", ""},
@@ -32,7 +32,7 @@ func TestInKubernetes(t *testing.T) {
 	}
 	for given, want := range map[string]string{
 		"kubernetes=true":                               "no cluster to start",
-		"node-resources=cpu=1":                          "--node-resources is what each node",
+		"node-resources=cpu=1":                          "--node-resources sets the resources of nodes",
 		"cluster=etcd:3 node-resources=cpu=1":           "the run has none: name one with --cluster k8s/KIND:N, or add --kubernetes",
 		"cluster=etcd:3 node-resources=cores=3":         `"cores" is none of cpu, disk, memory`,
 		"cluster=etcd:3 node-resources=cpu=1,cpu=2":     "names cpu twice",

@@ -26,7 +26,7 @@ type Setting struct {
 	Source     string // for errors, such as "--count" or "night.yaml line 3: count"
 }
 
-// filed says that a file named the setting, and neither a flag nor a variable.
+// filed reports whether a file named the setting, and neither a flag nor a variable.
 func (s *Setting) filed() bool {
 	return !strings.HasPrefix(s.Source, "--") && !strings.HasPrefix(s.Source, Prefix)
 }
@@ -34,11 +34,11 @@ func (s *Setting) filed() bool {
 // Set is the keys that some layer named; the others have their defaults.
 type Set map[string]bool
 
-// Merge builds a checked scenario from layers of settings, the weakest first.
-// A layer that names count takes back a duration of a weaker layer, and the
-// other way round; where none names either, a rate whose stages all have their
-// times says how long the run is, or the workload does. It also returns which
-// settings were named at all.
+// Merge builds a checked scenario from layers of settings, the weakest first. It also returns which settings were
+// named.
+//
+// A layer that names count removes a duration of a weaker layer, and the reverse. If no layer names either, a rate of
+// finite stages or the workload decides the length of the run.
 func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	m, err := w.begin(layers)
 	for _, layer := range layers {
@@ -57,7 +57,7 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 		return *s, m.named, err
 	}
 	if source := m.sources["node-resources"]; s.Resources != "" && !(&Setting{Source: source}).filed() {
-		return *s, m.named, fmt.Errorf("%s is what each node of a cluster in Kubernetes gets, and the run has none: name one with --cluster %sKIND:N, or add --kubernetes", source, InKubernetes)
+		return *s, m.named, fmt.Errorf("%s sets the resources of nodes in Kubernetes, and the run has no cluster there: name one with --cluster %sKIND:N, or add --kubernetes", source, InKubernetes)
 	}
 	if err := m.scaleDown(); err != nil {
 		return *s, m.named, err
@@ -71,8 +71,8 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	return *s, m.named, s.Validate()
 }
 
-// lastLong says how long a run is where nobody has: as long as its rate, as many
-// transactions as the workload says (unless faults need time), or the default.
+// lastLong sets the length of a run if no layer does: by its rate, by the workload's number of transactions (unless
+// faults need time), or by default.
 func (s *Scenario) lastLong() {
 	length, bounded := s.Rate.Length()
 	counted, ok := s.Config.(workload.Counted)
@@ -146,7 +146,7 @@ func (m *merging) resolve(layer []Setting) ([]Setting, error) {
 		if i < 0 {
 			return nil, m.workloads.Unknown(given.Source, given.Key)
 		}
-		if key := &m.keys[i]; !key.Of(m.s.Workload) {
+		if key := &m.keys[i]; !key.AppliesTo(m.s.Workload) {
 			return nil, fmt.Errorf("%s is a setting of %s, and the workload is %s: leave it out", clip(given.Source), setting.Or(key.Workloads), m.s.Workload)
 		}
 		one, alias := find(m.settings, given.Key)
@@ -215,9 +215,8 @@ func find(list []setting.Setting, name string) (*setting.Setting, *setting.Alias
 	return nil, nil
 }
 
-// Idle returns an error if a setting of these layers, the weakest first, is one that
-// nothing in s would read. A file may hold it with its default, as scenario.yaml of
-// an earlier run does. What is in except is not asked about.
+// Idle returns an error if nothing in s would read a setting of these layers, the weakest first. A file may hold the
+// setting with its default, as scenario.yaml of an earlier run does. Settings in except are not checked.
 func (w Workloads) Idle(s *Scenario, except []string, layers ...[]Setting) error {
 	sources := map[string]*Setting{}
 	for _, given := range slices.Concat(layers...) {
@@ -250,8 +249,8 @@ func shown(s Setting) string {
 	return fmt.Sprintf("%q", s.Value)
 }
 
-// Unknown returns the error for a key that does not exist, with the nearest one
-// that does. source is what the person wrote, key the name in it.
+// Unknown returns the error for a key that does not exist, with the nearest one that does. source is the user's text,
+// and key the name in it.
 func (w Workloads) Unknown(source, key string) error {
 	var names []string
 	for _, k := range w.Keys() {
@@ -259,7 +258,7 @@ func (w Workloads) Unknown(source, key string) error {
 	}
 	near, found := spelling.Near(key, names)
 	if !found {
-		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists those of each workload", clip(source))
+		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists the settings of each workload", clip(source))
 	}
 	switch {
 	case strings.HasPrefix(source, Prefix):

@@ -12,30 +12,29 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Plan is what one run carries out: a scenario in which nothing is left open but the
-// seed and what the database has loaded. Nobody changes it.
+// Plan is a resolved scenario: only the seed and the loaded data are open. Nobody changes it.
 type Plan struct {
 	Scenario
 	Named  Set            // settings that a flag, a variable or a file named
 	Script nemesis.Script // the faults
-	// Extended says that the run lasts longer than by default, for its faults.
+	// Extended is set if the run lasts longer than by default, for its faults.
 	Extended bool
-	// FromVariable says that the database's URL is that of STROPPY_DB.
+	// FromVariable is set if STROPPY_DB named the database.
 	FromVariable bool
 }
 
 // DatabaseVariable is the variable that stands for --db.
 const DatabaseVariable = Prefix + "DB"
 
-// enough is how often each repeated fault comes where nobody said how long the run
-// is, and quiet is how long it goes on after the last heal.
+// enough is the number of times that each repeated fault comes in a run without a given length. quiet is the time
+// that such a run goes on after the last heal.
 const (
 	enough = 3
 	quiet  = 10 * time.Second
 )
 
-// Plan resolves the scenario. Where nobody said how long the run is, it is long enough
-// for its faults; a fault that comes after the end is refused.
+// Plan resolves the scenario. A run without a given length is long enough for its faults. A fault after the end is an
+// error.
 func (s Scenario) Plan(named Set) (Plan, error) {
 	p := Plan{Scenario: s, Named: named}
 	var err error
@@ -67,7 +66,7 @@ func parseScript(text string) (script nemesis.Script, err error) {
 		}
 		fault, err := nemesis.Parse(line)
 		if err != nil {
-			// What an error repeats of a long line may end within a secret.
+			// An error that repeats a part of a long line may end within a secret.
 			if _, again := nemesis.Parse(shown); again != nil {
 				err = again
 			}
@@ -98,9 +97,8 @@ func (p Plan) Attached(spec workload.Spec, h history.Header) (Plan, error) {
 	return p, nil
 }
 
-// InEffect returns the plan with a value for each setting that has none and of which chosen,
-// by the settings' names, has what database and workload took: a run of it is the same. A
-// value that the scenario would refuse is left out.
+// InEffect returns the plan with the values that database and workload chose for unset settings. chosen has these
+// values by name. A run of the result is the same run. A value that the scenario would refuse is left out.
 func (p Plan) InEffect(chosen map[string]string) Plan {
 	p.Config = workload.Clone(p.Config)
 	if !p.Rate.Closed() || p.Think > 0 {

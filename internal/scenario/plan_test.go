@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestFaultsHaveTime: where nobody says how long a run is, it is long enough for its
-// faults, also with a workload that is otherwise over after a number of transactions.
+// TestFaultsHaveTime checks that a run without a given length is long enough for its faults. This holds for workloads
+// that end by a number of transactions too.
 func TestFaultsHaveTime(t *testing.T) {
 	for _, c := range []struct {
 		settings string
@@ -83,8 +83,8 @@ func planOf(t *testing.T, settings string) (Plan, error) {
 	return s.Plan(named)
 }
 
-// TestInEffect holds that what database and workload took for a setting without a value is
-// in the file, and that a run of the file is the same plan in effect.
+// TestInEffect checks that the file has the values that database and workload chose, and that a run of the file has
+// the same plan.
 func TestInEffect(t *testing.T) {
 	chosen := map[string]string{"isolation": "read committed", "mode": "pipelined", "update": "atomic", "expect": "read-committed", "audits": "7", "accounts": "5", "nonsense": "x"}
 	given := map[string]string{"mode": "interactive", "rate": "100"}

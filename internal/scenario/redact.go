@@ -17,10 +17,8 @@ const hidden = "xxxxx"
 // unreadable stands for an address of which nothing can be shown safely.
 const unreadable = "(an address that could not be read)"
 
-// Redact returns a database's URL as it may be shown: without passwords, be they
-// before the @ or in a parameter. It takes what net/url refuses too, such as
-// several hosts with ports. Where it cannot distinguish what is secret it shows the
-// scheme alone.
+// Redact returns a database's URL without passwords, before the @ or in a parameter. It also takes URLs that net/url
+// refuses, such as several hosts with ports. If it cannot find the secret part, it returns the scheme alone.
 func Redact(raw string) string {
 	a, ok := parseAddress(raw)
 	switch {
@@ -44,7 +42,7 @@ func WithoutSecrets(raw string) (bare string, removed bool) {
 	return a.String(""), len(a.secrets) > 0
 }
 
-// RedactedURL says whether the mask of Redact stands for a secret of the URL.
+// RedactedURL reports whether the URL contains the mask of Redact.
 func RedactedURL(raw string) bool {
 	a, _ := parseAddress(raw)
 	return slices.Contains(a.secrets, hidden)
@@ -80,7 +78,7 @@ type parameter struct {
 // files are the schemes behind which stands the path of a file.
 var files atomic.Pointer[[]string]
 
-// ShowFiles declares them. What stands behind any other scheme without // is never shown,
+// ShowFiles sets the schemes whose text is a path. The text behind any other scheme without // is never shown,
 // because it may be a password.
 func ShowFiles(schemes []string) { files.Store(&schemes) }
 
@@ -214,7 +212,7 @@ var (
 
 const host = `(\[[0-9a-fA-F:.%]*\](:[0-9]*)?|[^\[,:][^,:]*(:[0-9]*)?|(:[0-9]*)?)`
 
-// isSecret says whether the parameter of this name may hold a secret.
+// isSecret reports whether the parameter of this name may hold a secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "apikey", "privatekey"},

@@ -58,10 +58,10 @@ const (
 	leastTime = time.Second
 )
 
-// leastResources are those of each node, by their parameter of a cluster: processors, bytes.
+// leastResources holds the minimal resources of a node: processors and bytes.
 var leastResources = map[string]float64{"cpu": 0.5, "memory": 1e9, "disk": 1e9}
 
-// scaleDown divides what files named. What a flag or a variable named stays as it was given.
+// scaleDown divides the settings that files named. Flags and variables stay.
 func (m *merging) scaleDown() error {
 	s := &m.s
 	factor := s.Scale.asked
@@ -93,7 +93,7 @@ func (m *merging) scaleDown() error {
 	}
 	s.Workers = min(s.Workers, s.Clients)
 	if s.Scale.Changes = changed(before, s.texts()); s.Scale.Changes == "" {
-		return fmt.Errorf("scale-down is %s and nothing that the scenario says is divided by it: name a scenario that says how many clients, accounts or transactions, or how long or how fast, or leave it out", setting.Number(factor))
+		return fmt.Errorf("scale-down is %s and the scenario has nothing to divide: name a scenario with clients, accounts, transactions, a duration or a rate, or omit scale-down", setting.Number(factor))
 	}
 	s.Scale.By = factor * max(1, s.Scale.By)
 	return nil
@@ -118,7 +118,7 @@ func changed(before, after [][2]string) string {
 	return strings.Join(list, ", ")
 }
 
-// shorten divides the rate, and the time where that is what ends the run.
+// shorten divides the rate, and the duration if it ends the run.
 func (s *Scenario) shorten(factor float64, filed func(string) bool, named Set) (err error) {
 	_, bounded := s.Rate.Length()
 	shorter, old := 1.0, s.Duration
@@ -140,7 +140,7 @@ func (s *Scenario) shorten(factor float64, filed func(string) bool, named Set) (
 	return nil
 }
 
-// leastDuration is that of a run in which each fault comes once and is healed.
+// leastDuration returns the duration of a run in which each fault comes once and is healed.
 func (s *Scenario) leastDuration() time.Duration {
 	least := leastTime
 	script, _ := parseScript(s.Nemesis) // Plan reports what is wrong with it

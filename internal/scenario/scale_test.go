@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestScaleDown holds what a factor makes of a file, that what a flag says stays, and that the
-// scenario which is written down has the divided values and the factor, once.
+// TestScaleDown checks the divided settings of a file, and that flags stay. The written scenario must have the
+// divided values and the factor once.
 func TestScaleDown(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"clients=512 accounts=10000000 count=100000000", "scale-down=1000", "clients 512 to 1, count 100000000 to 100000, accounts 10000000 to 10000"},
@@ -68,7 +68,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	}
 	for _, file := range []string{"", "clients=1", "isolation=serializable", "cluster=etcd:3"} {
 		_, _, err := all().Merge(layer("file", file), layer("flag", "scale-down=10 count=100"))
-		if err == nil || !strings.Contains(err.Error(), "nothing that the scenario says is divided by it") {
+		if err == nil || !strings.Contains(err.Error(), "the scenario has nothing to divide") {
 			t.Errorf("%q: %v", file, err)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package scenario is one run as data. A scenario comes from three layers that
-// name the same settings (a flag beats a STROPPY_* variable, which beats a YAML
-// file) and leaves as a checked value that can be written down and repeated.
+// Package scenario holds one run as data. A scenario comes from three layers that name the same settings: a flag
+// beats a STROPPY_* variable, which beats a YAML file. The result is a checked value that can be written to a file
+// and repeated.
 package scenario
 
 import (
@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// What workers run on.
+// Places of workers.
 const (
 	Machines = "machines"
 	Pods     = "pods"
@@ -67,8 +67,8 @@ type Scenario struct {
 	WorkersWait      time.Duration // for all of them
 	WorkersLost      int           // that may be lost during the load phase
 
-	Duration time.Duration // of the run; 0 where Count says how long
-	Count    uint64        // transactions; 0 where Duration says how long
+	Duration time.Duration // of the run; 0 if Count ends it
+	Count    uint64        // transactions; 0 if Duration ends the run
 	Warmup   time.Duration // run before and not counted in the measurements
 	Rate     pace.Plan     // transactions per second over the run, all clients together; the zero Plan is a closed loop
 	Retries  int           // new tries of one transaction after the first
@@ -159,7 +159,7 @@ func (s *Scenario) howLong() error {
 	return nil
 }
 
-// howFast says what is wrong with the pace.
+// howFast returns an error if the pace is not valid.
 func (s *Scenario) howFast() error {
 	length, bounded := s.Rate.Length()
 	switch {

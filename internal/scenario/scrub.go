@@ -12,17 +12,18 @@ import (
 // longAlone is how long a secret must be that no sentence holds it by chance.
 const longAlone = 20
 
-// Scrubber returns a function that takes the secrets of the URL, and the others
-// named, out of any text, such as an error of a library. What is replaced:
-//   - the URL, by what Redact shows of it;
-//   - a secret that is distinctive, wherever it stands;
-//   - any other secret where a value stands: as the password of a URL or before its
-//     @, in quotes, after the = of a name that is secret, between two marks of a URL.
+// Scrubber returns a function that removes the secrets of the URL, and others, from a text such as an error of a
+// library.
 //
-// A secret that is a word or a number, or is short, stays where it is a part of a
-// sentence, because a mask in it would spell the secret. So does one that the shown URL
-// contains anyway, but for the place of the password itself. A secret is found as it
-// was written, decoded, percent-encoded, and as Go quotes it.
+// It replaces:
+//   - the URL, by the result of Redact;
+//   - a distinctive secret, wherever it occurs;
+//   - any other secret in the place of a value: the password of a URL, a text in quotes, or a value after = of a secret
+//     name.
+//
+// A short secret, a word or a number stays within a sentence, because a mask there would reveal it. A secret that the
+// shown URL contains anyway stays too, except in the place of the password. A secret is found as written, decoded,
+// percent-encoded and as Go quotes it.
 func Scrubber(raw string, others ...string) func(string) string {
 	a, _ := parseAddress(raw)
 	s := scrubber{raw: raw, shown: Redact(raw)}
@@ -115,7 +116,7 @@ func (s *scrubber) at(text string, i int) (from, to string) {
 // marks stand between the parts of a URL, and not in sentences as commas and points do.
 const marks = ":/?#@&"
 
-// placed says that a value stands in text[i:], where the secret was found.
+// placed reports whether the secret at text[i:] is in the place of a value.
 func (w *wanted) placed(text string, i int) bool {
 	j := i + len(w.text)
 	before, after := at(text, i-1), at(text, j)
@@ -132,7 +133,7 @@ func (w *wanted) placed(text string, i int) bool {
 	return strings.IndexByte(marks, before) >= 0 && (strings.IndexByte(marks, after) >= 0 || isQuote(after))
 }
 
-// quoted says that text[i:j] stands in quotes, which may be quoted themselves.
+// quoted reports whether text[i:j] is in quotes, which may be quoted themselves.
 func quoted(text string, i, j int) bool {
 	before, after := at(text, i-1), at(text, j)
 	return isQuote(before) && (after == before || after == '\\' && at(text, j+1) == before)
@@ -159,7 +160,7 @@ func alphanumeric(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= utf8.RuneSelf
 }
 
-// hasWord says that word stands in text with no letter or digit beside it.
+// hasWord reports whether text contains word without an adjacent letter or digit.
 func hasWord(text, word string) bool {
 	for i := range text {
 		if strings.HasPrefix(text[i:], word) && !alphanumeric(at(text, i-1)) && !alphanumeric(at(text, i+len(word))) {
@@ -169,9 +170,8 @@ func hasWord(text, word string) bool {
 	return false
 }
 
-// distinctive says that no sentence holds the secret by chance: it is long, or it
-// mixes letters with digits, or has capitals within words as no name has them, or a
-// sign that words and numbers do not have.
+// distinctive reports whether no sentence contains the secret by chance. It is long, mixes letters with digits, has
+// capitals within words, or has a sign that words and numbers lack.
 func distinctive(secret string) bool {
 	switch {
 	case len(secret) < leastAlone:

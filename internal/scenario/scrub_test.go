@@ -35,11 +35,11 @@ func TestScrubber(t *testing.T) {
 		{"postgres://me:x@h/db", "a password was xxxxx", "a password was xxxxx"},
 		{"postgres://me:correct horse battery staple@h/db", "no correct horse battery staple here", "no xxxxx here"},
 
-		// What the shown URL has is known.
+		// The shown URL has the word anyway.
 		{"postgres://postgres:postgres@h/db", `user "postgres" is not known to postgres://postgres:postgres@`, `user "postgres" is not known to postgres://postgres:xxxxx@`},
 		{"postgres://me:ost@host/db", `bad password "ost" for host`, `bad password "xxxxx" for host`},
 
-		// Of an address that cannot be read, every piece may be one.
+		// Every part of an unreadable address may be a secret.
 		{"host=h password='hunter2'", "near 'hunter2'", "near 'xxxxx'"},
 		{"host=h password=in", "cannot read it in time: password=in", "cannot read it in time: password=xxxxx"},
 		{"postgres://me:5432/hunter2@h/db", "invalid path /hunter2@h/db", "invalid path /xxxxx@h/db"},
@@ -59,7 +59,7 @@ func TestScrubber(t *testing.T) {
 	}
 }
 
-// sentences are what errors of drivers say whatever the password is.
+// sentences holds errors of drivers that do not depend on the password.
 var sentences = []string{
 	"open PostgreSQL at h: connection refused: check the address, and whether a server runs there",
 	"no answer in time: the password authentication failed for the user, check the user and the password in the URL",

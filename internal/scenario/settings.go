@@ -154,8 +154,7 @@ type Key struct {
 	Workloads []string       // that have it; none: all
 }
 
-// Keys returns all names of settings, each once, whatever the workload: those that
-// every workload has, and then those of each.
+// Keys returns all names of settings, each once: first the common ones, then the settings of each workload.
 func (w Workloads) Keys() []Key {
 	var keys []Key
 	add := func(list []setting.Setting, owners ...string) {
@@ -183,12 +182,12 @@ func (w Workloads) Keys() []Key {
 	return keys
 }
 
-// Of says whether a workload has the key.
-func (k *Key) Of(workload string) bool {
+// AppliesTo reports whether a workload has the key.
+func (k *Key) AppliesTo(workload string) bool {
 	return len(k.Workloads) == 0 || slices.Contains(k.Workloads, workload)
 }
 
-// Switch says that the key needs no value.
+// Switch reports whether the key needs no value.
 func (k *Key) Switch() bool { return k.Setting.Switch() || k.Alias != nil && k.Alias.Values != nil }
 
 // Variable returns the environment variable of the key, such as STROPPY_PAYROLL_SHARE.

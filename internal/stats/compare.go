@@ -42,22 +42,21 @@ type Comparison struct {
 
 const throughput = "throughput"
 
-// Maximum is the name of the largest latency in Sample.Latency. Its ratio has no interval. A maximum grows
-// with the length of the run and comes from one transaction, so means over a few runs do not predict the next
-// run (the central limit theorem does not hold for extreme values).
+// Maximum is the name of the largest latency in Sample.Latency. Its ratio has no interval: a maximum grows with the
+// length of the run and comes from one transaction. Means over a few runs therefore do not predict the next run.
 const Maximum = "max"
 
 // Compare compares two sides of one or more runs each.
 //
-// With repetitions, the unit is the run. The interval follows from the differences between the runs of a side
-// (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
-// https://doi.org/10.1145/2464157.2464160), but is at least as wide as MeanInterval finds within the runs,
-// because two runs may be equal by chance. With one run of each side, only the variation of the throughput
-// within it is known. A side with a single run is assumed to vary like the other side.
+// With repetitions, the unit is the run. The interval follows from the differences between the runs of a side (T.
+// Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
+// https://doi.org/10.1145/2464157.2464160). It is at least as wide as MeanInterval finds within the runs, because two
+// runs may be equal by chance. With one run of each side, only the variation of the throughput within it is known. A
+// side with a single run is assumed to vary like the other side.
 //
-// The interval is for the logarithm of the ratio, by the delta method, with Student's t and Welch's degrees
-// of freedom (B. L. Welch, Biometrika 34, 1947, https://doi.org/10.1093/biomet/34.1-2.28). So A to B and B to
-// A are consistent. Runs are not paired, because pairs would halve the few degrees of freedom.
+// The interval is for the logarithm of the ratio, by the delta method, with Student's t and Welch's degrees of
+// freedom (B. L. Welch, Biometrika 34, 1947, https://doi.org/10.1093/biomet/34.1-2.28). So A to B and B to A are
+// consistent. Runs are not paired, because pairs would halve the few degrees of freedom.
 func Compare(a, b []Sample) Comparison {
 	of := func(name string) Ratio { return compareSides(newSide(a, name), newSide(b, name), name) }
 	c := Comparison{TPS: of(throughput), Latency: map[string]Ratio{}}
@@ -131,7 +130,7 @@ func compareSides(a, b side, name string) Ratio {
 	r.Ratio.Value = *r.B / *r.A
 	if !(*r.A > 0 && *r.B >= 0) || math.IsInf(r.Ratio.Value, 0) || math.IsInf(*r.A, 0) {
 		r.Ratio.Value = 0
-		r.Detail = fmt.Sprintf("the ratio is not known: the %s of A is %g and that of B is %g", name, *r.A, *r.B)
+		r.Detail = fmt.Sprintf("the ratio is not known: the %s is %g for A and %g for B", name, *r.A, *r.B)
 		return r
 	}
 	if *r.B == 0 {

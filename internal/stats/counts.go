@@ -45,9 +45,9 @@ func (p precision) value(index int) int64 {
 // size returns the number of buckets of the dense histogram.
 func (p precision) size() int { return p.index(highest) + 1 }
 
-// quantile returns the highest value of the bucket with the nearest-rank quantile q of total values
-// (definition 1 of Hyndman and Fan, 1996), and 0 for no values. HdrHistogram for Go rounds the rank: its 90th
-// percentile of seven values is the sixth.
+// quantile returns the highest value of the bucket with the nearest-rank quantile q of total values, and 0 for no
+// values. It is definition 1 of Hyndman and Fan, 1996. HdrHistogram for Go rounds the rank: its 90th percentile of
+// seven values is the sixth.
 func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
 	want := max(rank(q, total), 1)
 	var seen uint64

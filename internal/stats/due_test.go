@@ -15,8 +15,8 @@ func ended(r *Recorder, n int, o history.Outcome, took time.Duration) {
 	}
 }
 
-// TestUnfinishedTransactionsCountAsDue checks that transactions that did not commit or were never sent count
-// with their known latency, and that affected figures are marked as lower bounds.
+// TestUnfinishedTransactionsCountAsDue checks that transactions that did not commit or were never sent count with
+// their known latency. Affected figures must be marked as lower bounds.
 func TestUnfinishedTransactionsCountAsDue(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	roughly := func(got, want time.Duration) bool { return got >= want && got <= want+want/500 }

@@ -37,9 +37,8 @@ func (p Phase) TPS() float64 {
 
 // Effect describes the effect of one fault on the database.
 //
-// The span of a fault is from its injection to the next injection, or to the end of the load phase. The
-// undisturbed time is the load phase before the first fault, and after a fault the time from its heal and the
-// recovery of the throughput.
+// The span of a fault is from its injection to the next injection, or to the end of the load phase. The undisturbed
+// time is the time before the first fault, and the time after the heal and recovery of each fault.
 type Effect struct {
 	// Before is the undisturbed time before the injection, at most ten seconds. It is empty if that is less
 	// than a second or has no commit. If the throughput had not recovered from an earlier fault, Before is
@@ -60,17 +59,20 @@ type Effect struct {
 	// Outage is Longest if that is longer than Noise, and empty otherwise.
 	Outage Gap
 
-	// Recovered is the time from which the throughput was permanently back. It is the start of the first
-	// second with 90 % of the mean of Before, if more than half of the five seconds from it on have that too.
-	// If that second begins in a gap longer than Noise, it is the first commit.
+	// Recovered is the time from which the throughput was permanently back. It is the start of the first second with
+	// 90 % of the mean of Before. More than half of the five seconds from it on must have that too. If that second
+	// begins in a gap longer than Noise, it is the first commit.
 	//
-	// The search starts after the fall. A second has fallen if it has less than 90 % of the slowest
-	// undisturbed second before. The fall ends with the last three fallen seconds of five. A shorter fall
-	// counts if it begins within a second after the injection, between the beginning of the heal and a second
-	// after its end, or with an outage that begins until then or lasts a second.
+	// The search starts after the fall. A second has fallen if it has less than 90 % of the slowest undisturbed
+	// second before. The fall ends with the last three fallen seconds of five.
 	//
-	// Recovered is the injection if nothing fell. It is -1 if the throughput did not recover within the span,
-	// or if that is not known.
+	// A shorter fall counts in three cases:
+	// - it begins within a second after the injection;
+	// - it begins between the begin of the heal and a second after its end;
+	// - it begins with an outage that begins until then or lasts a second.
+	//
+	// Recovered is the injection if nothing fell. It is -1 if the throughput did not recover within the span, or if
+	// that is not known.
 	Recovered time.Duration
 	// Uncompared states why the throughput could not be compared; empty if it was.
 	Uncompared string
@@ -344,8 +346,7 @@ func (c *commitTimeline) longest(i int) (g Gap) {
 	return g
 }
 
-// recovered finds when the throughput was back to stay, by the latest baseline; -1 if it
-// was not, and not known where it cannot be known. See Effect.Recovered.
+// recovered returns when the throughput was permanently back, by the latest baseline, or -1. See Effect.Recovered.
 func (c *commitTimeline) recovered(s interval, until time.Duration, e *Effect) (back time.Duration, known bool) {
 	first, end := c.whole(s.At, until)
 	if c.mean == 0 || end-first < window {

@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestEndedGoesByTheEnd checks that a transaction that ended after the warm-up counts as done, even if it was
-// due in the warm-up, and that one that ended in the warm-up does not.
+// TestEndedGoesByTheEnd checks that a transaction counts if it ended after the warm-up, even if it was due in the
+// warm-up. A transaction that ended in the warm-up must not count.
 func TestEndedGoesByTheEnd(t *testing.T) {
 	const s = int64(time.Second)
 	list := []history.Transaction{

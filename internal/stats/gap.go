@@ -23,9 +23,8 @@ const (
 	maxCells   = 1 << 20
 )
 
-// commits keeps the first and the last commit of each time cell. A gap of at least a cell's width lies
-// between two cells, so it is found exactly, whatever the order of the commits (the linear-time maximum gap,
-// Gonzalez 1975).
+// commits keeps the first and the last commit of each time cell. A gap of at least a cell's width lies between two
+// cells. So it is found exactly, in any order of the commits (the linear-time maximum gap, Gonzalez 1975).
 type commits struct {
 	cells   []cell
 	doubled uint // how often the width was

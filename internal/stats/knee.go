@@ -49,23 +49,24 @@ type rated struct {
 	all  []Step
 }
 
-// FindKnee finds the knee of a throughput-latency curve: the last step, by rate, after which every step has
-// more than twice the latency of the flat part or does not keep its rate. The flat part is the third of the
-// steps with the lowest rates, at least two; its latency is their median, so that a single outlier has no
-// effect. A step that was measured several times has the median of its latencies, and kept its rate if most
-// measurements did.
+// FindKnee finds the knee of a throughput-latency curve. Every step at a higher rate than the knee misses its
+// rate or has more than twice the latency of the flat part. The flat part is the third of the steps with
+// the lowest rates, at least two. Its latency is their median, so that a single outlier has no effect. A step with
+// several measurements has the median of their latencies, and kept its rate if most measurements did.
 //
-// The absence of a knee is claimed only if no measurement at any rate was beyond the bend. A knee is claimed
-// if the steps on both sides of the bend were each measured three times with consistent results, or five
-// times with four consistent results.
+// The absence of a knee is claimed only if no measurement at any rate was beyond the bend. A knee is claimed if both
+// sides of the bend were measured three times with consistent results. Five measurements with four consistent results
+// suffice too.
 //
-// The factor of two has a reason: a single queue has twice its idle latency at half its capacity, where its
-// power, throughput divided by latency, is greatest (L. Kleinrock, ICC 1979). Curvature is not used: the
-// point where a hyperbola bends most depends on how far the sweep went beyond saturation (N. J. Gunther,
-// MeasureIT 7.08, 2009, https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/).
+// The factor of two has a reason: a single queue has twice its idle latency at half its capacity. There its power,
+// throughput divided by latency, is greatest (L. Kleinrock, ICC 1979). Curvature is not used: the point where a
+// hyperbola bends most depends on how far the sweep went beyond saturation (N. J. Gunther, MeasureIT 7.08, 2009,
+// https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/).
 //
-// Some steps are left out: those without an offered rate, such as the first one of a sweep, those without a
-// latency, and those that kept their rate with too few samples for a 99th percentile.
+// Some steps are left out:
+// - steps without an offered rate, such as the first one of a sweep;
+// - steps without a latency;
+// - steps that kept their rate with too few samples for a 99th percentile.
 func FindKnee(steps []Step) Knee {
 	sorted, few := byRate(steps)
 	if len(sorted) < leastSteps {
@@ -109,13 +110,13 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 	}
 	if len(slow)+len(late) == 0 {
 		if few > 0 {
-			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice that of the low rates; %s left out, with fewer than the %d committed transactions that a 99 %% latency takes", highest, wereMany(few), LeastSamples(0.99))
+			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates. %s left out, with fewer than the %d committed transactions that a 99 %% latency needs", highest, wereMany(few), LeastSamples(0.99))
 		}
-		return fmt.Sprintf("there is no knee up to %s: the latency stays below twice that of the low rates", highest)
+		return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates", highest)
 	}
 	var why []string
 	if len(slow) > 0 {
-		why = append(why, "the latency was more than twice that of the low rates at "+strings.Join(slow, ", "))
+		why = append(why, "the latency was more than twice the latency of the low rates at "+strings.Join(slow, ", "))
 	}
 	if len(late) > 0 {
 		why = append(why, "the rate was not kept at "+strings.Join(late, ", "))
@@ -211,13 +212,13 @@ func (k *Knee) confirm(knee, next rated) {
 	between := rate(knee.Offered) + " and " + rate(next.Offered)
 	switch {
 	case k.Repeat > 0:
-		k.Detail = fmt.Sprintf("no knee is claimed: the latency bends between %s, which were measured %d and %d times, and %d of each are needed where they agree, %d where not; run with --repeat %d",
+		k.Detail = fmt.Sprintf("no knee is claimed: the latency bends between %s, which were measured %d and %d times. Needed are %d of each if they agree, else %d; run with --repeat %d",
 			between, len(knee.all), len(next.all), confirming, disputed, confirming)
 	case !sure:
 		k.Detail = fmt.Sprintf("no knee is claimed: the latency bends between %s, but measuring them again gave now one thing, now the other; give a longer --duration or --repeat %d", between, disputed)
 	default:
 		k.Found, k.Step = true, knee.Step
-		k.Detail = fmt.Sprintf("the knee is at %s: from %s on the latency is more than twice that of the low rates, or the rate is not kept up with; measured %d and %d times",
+		k.Detail = fmt.Sprintf("the knee is at %s: from %s on the latency is more than twice the latency of the low rates, or the rate is missed; measured %d and %d times",
 			rate(k.Step.Offered), rate(next.Offered), len(knee.all), len(next.all))
 	}
 }

@@ -109,7 +109,7 @@ func TestKneeNeedsRepetition(t *testing.T) {
 // rate was slow or not kept.
 func TestSlowLowerRatePreventsTheClaimOfNoKnee(t *testing.T) {
 	low := []Step{{300, true, 54, 400}, {400, true, 54.3, 400}, {589, true, 60, 400}, {900, true, 60, 400}, {1900, true, 80, 400}, {2020, true, 90, 400}}
-	none := "there is no knee up to 2,020/s: the latency stays below twice that of the low rates"
+	none := "there is no knee up to 2,020/s: the latency stays below twice the latency of the low rates"
 	for _, c := range []struct {
 		name string
 		more []Step
@@ -117,11 +117,11 @@ func TestSlowLowerRatePreventsTheClaimOfNoKnee(t *testing.T) {
 	}{
 		{"all low", nil, []string{none}},
 		{"low again", []Step{{1900, true, 70, 400}}, []string{none}},
-		{"slow once", []Step{{1900, true, 171, 400}}, []string{"is not known", "up to 2,020/s", "twice that of the low rates at 1,900/s (1 of 2 times);"}},
+		{"slow once", []Step{{1900, true, 171, 400}}, []string{"is not known", "up to 2,020/s", "twice the latency of the low rates at 1,900/s (1 of 2 times);"}},
 		{"slow, and late once", []Step{{700, true, 131, 400}, {589, false, 60, 400}}, []string{"low rates at 700/s, and the rate was not kept at 589/s (1 of 2 times);"}},
 		{"late alone", []Step{{1000, false, 60, 400}}, []string{"is not known", "the rate was not kept at 1,000/s;"}},
 		{"the highest once", []Step{{2020, true, 171, 400}, {2020, true, 90, 400}}, []string{"low rates at 2,020/s (1 of 3 times);"}},
-		{"too few samples", []Step{{1000, true, 171, 3}}, []string{none, "; 1 step was left out, with fewer than the 368 committed"}},
+		{"too few samples", []Step{{1000, true, 171, 3}}, []string{none, ". 1 step was left out, with fewer than the 368 committed"}},
 	} {
 		k := FindKnee(append(slices.Clone(low), c.more...))
 		for _, want := range c.says {
@@ -149,8 +149,8 @@ func TestKneeNeedsSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSamples checks that the largest of this number of samples is below the true quantile in one of
-// forty cases, and far more often for half as many.
+// TestLeastSamples checks that the largest of this number of samples is below the true quantile in one of forty
+// cases. Half as many samples must be below it far more often.
 func TestLeastSamples(t *testing.T) {
 	if n := LeastSamples(0.99); n != 368 || math.Pow(0.99, 368) > 0.025 || math.Pow(0.99, 367) <= 0.025 {
 		t.Errorf("%d samples", n)

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Of gonum, these functions use only package mathext. Its packages stat, distuv and mat would add LAPACK and
-// BLAS to the first build.
+// These functions use only gonum's package mathext. Its packages stat, distuv and mat would add LAPACK and BLAS to
+// the first build.
 
 // meanOf returns the arithmetic mean, and NaN for no values.
 func meanOf(values []float64) float64 {

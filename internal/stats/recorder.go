@@ -77,9 +77,9 @@ func (r *Recorder) recordCommitted(latency, service int64, retried bool) {
 	}
 }
 
-// RecordSent counts the delay between the intended and the actual start of a transaction with a rate or a
-// pause, unless it belongs to the warm-up. free means that the client was idle at the intended start, so that
-// the delay is the tool's own.
+// RecordSent counts the delay between the intended and the actual start of a transaction with a rate or a pause. The
+// warm-up does not count. free means that the client was idle at the intended start, so that the delay is the tool's
+// own.
 func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
 	if free && !tx.Warmup {
 		r.time(timesPaced, tx.Sent-tx.Due)
@@ -156,7 +156,7 @@ type Ended struct {
 	Committed, Aborted, Unknown uint64
 	Rejected                    map[history.Reason]uint64
 	ByKind                      map[history.Kind]uint64 // committed ones
-	Writes                      uint64                  // those of them that are not read-only
+	Writes                      uint64                  // committed and not read-only
 	Background                  uint64                  // committed beside them, by background clients
 }
 
@@ -318,9 +318,9 @@ func (w *Waits) Add(atLeast time.Duration, n uint64) {
 	}
 }
 
-// Due is the distribution of all transactions that were due, from the intended start to the end. A
-// transaction of unknown outcome ends when it was given up, and one that was never sent ends with the load
-// phase; for both, the duration is a lower bound.
+// Due is the distribution of all transactions that were due, from the intended start to the end. A transaction of
+// unknown outcome ends when it was given up. A transaction that was never sent ends with the load phase. For both,
+// the duration is a lower bound.
 type Due struct {
 	Summary
 	AtLeast []string // those that are lower bounds of mean, p50, p90, p95, p99, p999 and max

@@ -115,14 +115,14 @@ func (s Scaling) At(n float64) float64 {
 }
 
 // FitScaling fits the law to the sizes by least squares of X, with λ > 0, 0 ≤ σ ≤ 1 and κ ≥ 0. It needs four
-// different N, because three coefficients pass exactly through three points. what names the unit of N, such
-// as clients, in errors and in Detail.
+// different N, because three coefficients pass exactly through three points. what names the unit of N, such as
+// clients, in errors and in Detail.
 //
-// An interval contains the values of a coefficient for which the sum of squares, with the other coefficients
-// fitted again within their bounds, is below the minimum times 1+F/(points-3). F is the quantile of the F
-// distribution with 1 and points-3 degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts,
-// Nonlinear Regression Analysis and Its Applications, Wiley 1988, ch. 6,
-// https://doi.org/10.1002/9780470316757). An interval without an upper end is not known.
+// An interval contains the values of a coefficient for which the sum of squares is below the minimum times
+// 1+F/(points-3). The other coefficients are fitted again within their bounds. F is the quantile of the F
+// distribution with 1 and points-3 degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
+// Regression Analysis and Its Applications, Wiley 1988, ch. 6, https://doi.org/10.1002/9780470316757). An interval
+// without an upper end is not known.
 func FitScaling(what string, sizes []Size) (Scaling, error) {
 	if err := checkSizes(what, sizes); err != nil {
 		return Scaling{}, err

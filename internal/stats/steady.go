@@ -57,29 +57,25 @@ const (
 	shownDifference, leastDifference = 3, 0.02
 )
 
-// MeasureSteadiness assesses whether the throughput is in a steady state over the
-// seconds from from (included) to to (excluded), and from when on. Seconds that a fault
-// interval touches are left out. A run whose rate was meant to change must not be
-// assessed as a whole.
+// MeasureSteadiness assesses whether the throughput is in a steady state over the seconds from from (included) to to
+// (excluded), and from when on. Seconds that a fault interval touches are left out. A run whose rate was meant to
+// change must not be assessed as a whole.
 //
-// It is steady when all of this holds, over at least 30 seconds:
-//   - the start that MSER-5 cuts off is at most a third of it. MSER takes the cut
-//     that makes the rest's mean most exact (K. P. White, Simulation 69(6), 1997,
-//     https://doi.org/10.1177/003754979706900601; batches of five, Spratt 1998). It
-//     counts only where its mean differs by more than three standard errors and 2 %;
-//   - the rest has no trend: over the means of 15 batches the Mann-Kendall test,
-//     corrected for autocorrelation (K. H. Hamed and A. R. Rao, Journal of Hydrology
-//     204, 1998, https://doi.org/10.1016/S0022-1694(97)00125-X), does not find one at
-//     1 %, or Sen's slope makes less than 5 % of the mean over the rest;
-//   - the rest does not change its level: no quarter's mean is 10 % from the
-//     whole's, unless the noise of single seconds explains it;
-//   - the mean is known to 10 % with 95 % confidence; see MeanInterval;
-//   - from then on neither the median nor the 99th percentile of the latency of single seconds has a
-//     trend of 25 %, or a quarter that is a factor of 1.5 from the whole, by the same tests. At a
-//     fixed rate the throughput is constant and only the latency shows that a queue grows.
+// The state is steady if all of this holds, over at least 30 seconds:
+//   - The start that MSER-5 cuts off is at most a third. MSER takes the cut that makes the mean of the rest most exact
+//     (K. P. White, Simulation 69(6), 1997, https://doi.org/10.1177/003754979706900601; batches of five, Spratt 1998).
+//     It counts only if its mean differs by more than three standard errors and 2 %.
+//   - The rest has no trend. The Mann-Kendall test over the means of 15 batches, corrected for autocorrelation, finds
+//     none at 1 % (K. H. Hamed and A. R. Rao, Journal of Hydrology 204, 1998,
+//     https://doi.org/10.1016/S0022-1694(97)00125-X), or Sen's slope is less than 5 % of the mean over the rest.
+//   - The rest does not change its level: no quarter's mean is 10 % from the whole mean, unless the noise of single
+//     seconds explains it.
+//   - The mean is known to 10 % with 95 % confidence; see MeanInterval.
+//   - The median and the 99th percentile of the latency of single seconds have no trend of 25 %. No quarter of them is
+//     a factor of 1.5 from the whole. At a fixed rate only the latency shows that a queue grows.
 //
-// A swing that comes again many times does not make it unsteady: the mean is well
-// defined, and the sentence reports how much single seconds vary.
+// A swing that comes again many times is steady: the mean is well defined, and the sentence reports how much single
+// seconds vary.
 func MeasureSteadiness(series []Second, from, to int, faults []Gap) Steadiness {
 	values, seconds := quiet(series, from, to, faults)
 	answer := func(state SteadyState, format string, args ...any) Steadiness {

@@ -131,8 +131,8 @@ func TestSteadinessFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestTrendChance checks that the test for a trend at 1 % finds one in about 1 % of independent series
-// without a trend, and in few more if neighbors are correlated.
+// TestTrendChance checks that the test for a trend at 1 % finds one in about 1 % of independent series without a
+// trend. It may find few more if neighbors are correlated.
 func TestTrendChance(t *testing.T) {
 	for rho, most := range map[float64]int{0: 18, 0.5: 18, 0.9: 35} {
 		r := rand.New(rand.NewPCG(8, 8))

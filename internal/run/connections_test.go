@@ -66,7 +66,7 @@ func splitRun(t *testing.T, onePrimary bool) (string, *conductor) {
 	return dir, c
 }
 
-// TestAcknowledgements: the result says which node acknowledged what, and that two did at
+// TestAcknowledgements checks that the result says which node acknowledged what, and that two did at
 // once only where one alone is to take writes.
 func TestAcknowledgements(t *testing.T) {
 	for _, onePrimary := range []bool{true, false} {
@@ -92,8 +92,8 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsUnknown: of a run without the file, or without an end state, what is
-// not known is left out.
+// TestAcknowledgementsUnknown checks that unknown parts are left out for a run without the file or without an end
+// state.
 func TestAcknowledgementsUnknown(t *testing.T) {
 	dir, c := splitRun(t, true)
 	for _, name := range []string{"end-objects.bin", "end-ledger.bin"} {
@@ -123,7 +123,7 @@ func TestAcknowledgementsUnknown(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAnotherRun: the file names its run.
+// TestConnectionsOfAnotherRun checks that the file names its run.
 func TestConnectionsOfAnotherRun(t *testing.T) {
 	dir, _ := splitRun(t, true)
 	replaceFile(t, filepath.Join(dir, ConnectionsFile), func(text string) string { return strings.Replace(text, `"run":3`, `"run":4`, 1) })

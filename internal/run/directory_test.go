@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestUnusable: what another directory would mend is distinguished from what it would not.
+// TestUnusable checks that what another directory would mend is distinguished from what it would not.
 func TestUnusable(t *testing.T) {
 	for err, want := range map[error]bool{
 		ErrNotEmpty: true, syscall.EACCES: true, syscall.EPERM: true, syscall.EROFS: true, syscall.ENOTDIR: true,
@@ -29,7 +29,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestDiscard: what is recorded stays, and of the rest what is named goes, too.
+// TestDiscard checks that what is recorded stays, and of the rest what is named goes, too.
 func TestDiscard(t *testing.T) {
 	for _, c := range []struct {
 		files, worthless []string

@@ -24,7 +24,7 @@ func trouble(state fact.Trouble, problem string) fact.Fact {
 	return fact.FaultTrouble{Fault: "kill leader", AtSeconds: 5, State: state, Error: problem}
 }
 
-// TestHonestNemesis: whatever is not known to have been done, seen and healed
+// TestHonestNemesis checks that whatever is not known to have been done, seen and healed
 // leaves the verdict open.
 func TestHonestNemesis(t *testing.T) {
 	for _, tc := range []struct {
@@ -87,8 +87,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestReadFaults: of two lines about a fault the later counts, and a line that was
-// cut off in the middle is none.
+// TestReadFaults checks that the later of two lines about a fault counts. A line that was cut off is ignored.
 func TestReadFaults(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
@@ -115,8 +114,8 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestReplicas: nodes that hold other rows are distinguished whatever the order of
-// the rows, and one that could not be read is no success.
+// TestReplicas checks that nodes with different rows are distinguished, whatever the order of the rows. An unreadable
+// node is no success.
 func TestReplicas(t *testing.T) {
 	end := func(order []uint64, change int64) *history.End {
 		dir := t.TempDir()

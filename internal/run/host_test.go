@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/resource"
 )
 
-// TestClientIsTheBottleneckOnlyIfItWas holds that a late client is blamed only if neither it shared
+// TestClientIsTheBottleneckOnlyIfItWas checks that a late client is blamed only if neither it shared
 // its processors with the database nor somebody else took them.
 func TestClientIsTheBottleneckOnlyIfItWas(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
@@ -116,7 +116,7 @@ func TestStarvedHost(t *testing.T) {
 	}
 }
 
-// TestHostOfOneSecond holds that a busy second of a minute is no starved host.
+// TestHostOfOneSecond checks that a busy second of a minute is no starved host.
 func TestHostOfOneSecond(t *testing.T) {
 	h := new(hostWatch)
 	for n := range 60 {

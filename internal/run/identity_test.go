@@ -81,7 +81,7 @@ func reseal(t *testing.T, dir string) {
 	}
 }
 
-// TestFilesOfAnotherRun: a file of another run is refused by its name, by check and by
+// TestFilesOfAnotherRun checks that a file of another run is refused by its name, by check and by
 // report, and never checked against a healthy database.
 func TestFilesOfAnotherRun(t *testing.T) {
 	if dir := faultyRun(t, 2); !strings.HasPrefix(checked(t, dir), "valid: ") {
@@ -111,7 +111,7 @@ func TestFilesOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestFaultsAndNodesAreAllThere: what is missing, left over or unreadable in
+// TestFaultsAndNodesAreAllThere checks that what is missing, left over or unreadable in
 // nodes.json and faults.jsonl leaves the verdict open, which names the claim.
 func TestFaultsAndNodesAreAllThere(t *testing.T) {
 	line := func(text string, n int) string { return strings.SplitAfter(text, "\n")[n] }
@@ -165,7 +165,7 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 	}
 }
 
-// TestNodesThatComeAndGo: the nodes that are read at the end are those that faults have left
+// TestNodesThatComeAndGo checks that the nodes that are read at the end are those that faults have left
 // in the cluster.
 func TestNodesThatComeAndGo(t *testing.T) {
 	for names, says := range map[string]string{
@@ -201,7 +201,7 @@ func TestNodesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// TestChangedFiles: a file without an identity of its own that was changed after the run is
+// TestChangedFiles checks that a file without an identity of its own that was changed after the run is
 // refused by its name.
 func TestChangedFiles(t *testing.T) {
 	for _, name := range []string{ScenarioFile, report.SeriesFile, report.ResourcesFile, ViolationsFile} {
@@ -229,7 +229,7 @@ func TestChangedFiles(t *testing.T) {
 	}
 }
 
-// TestReasonNamesTheClaim holds that the sentence of a verdict names the claim, if no violation was found.
+// TestReasonNamesTheClaim checks that the sentence of a verdict names the claim, if no violation was found.
 func TestReasonNamesTheClaim(t *testing.T) {
 	for status, verdict := range map[check.Status]string{check.Valid: "valid", check.Unknown: "unknown"} {
 		for _, names := range [][]string{{"total"}, {"total", "ledger"}} {

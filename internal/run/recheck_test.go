@@ -80,7 +80,7 @@ func allValid(context.Context, []string, isolation.Level, func(check.Violation))
 
 var errByHand = errors.New("ended by hand")
 
-// TestInterruptedCheck: a check that is ended before or midway has no verdict,
+// TestInterruptedCheck checks that a check that is ended before or midway has no verdict,
 // says why, and leaves the one that was there.
 func TestInterruptedCheck(t *testing.T) {
 	for _, runs := range []int{1, 2} {
@@ -122,7 +122,7 @@ func TestInterruptedCheck(t *testing.T) {
 	}
 }
 
-// TestTogetherIsNoBetterThanItsRuns: what is open in one run is open in all.
+// TestTogetherIsNoBetterThanItsRuns checks that what is open in one run is open in all.
 func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -161,7 +161,7 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 	}
 }
 
-// TestPromisesThatDiffer: one verdict is about one level.
+// TestPromisesThatDiffer checks that one verdict is about one level.
 func TestPromisesThatDiffer(t *testing.T) {
 	weaker := func(h *history.Header) { h.Keys[keyExpect] = isolation.ReadCommitted.String() }
 	o := checking(t, []string{recording(t, 1, 5, nil), recording(t, 2, 5, weaker)}, allValid)
@@ -174,7 +174,7 @@ func TestPromisesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestFaultsOf: a check of the same name is as bad as the worst of the runs.
+// TestFaultsOf checks that a check of the same name is as bad as the worst of the runs.
 func TestFaultsOf(t *testing.T) {
 	one := func(status check.Status) *conductor {
 		r := &conductor{checks: []check.Result{{Name: checkFaults, Status: status, Required: true, Why: fact.HealsUnknown{}}}}
@@ -199,7 +199,7 @@ func TestFaultsOf(t *testing.T) {
 	}
 }
 
-// TestClockAt: two readings of one start agree, and so do two starts as far as
+// TestClockAt checks that two readings of one start agree, and so do two starts as far as
 // they are apart.
 func TestClockAt(t *testing.T) {
 	start := time.Now()
@@ -221,7 +221,7 @@ func TestClockAt(t *testing.T) {
 	}
 }
 
-// TestOneTransaction: the sentence of a verdict agrees with its numbers.
+// TestOneTransaction checks that the sentence of a verdict agrees with its numbers.
 func TestOneTransaction(t *testing.T) {
 	one := []check.Result{{Name: "total", Status: check.Valid, Required: true}}
 	got := text.Speaker{}.Reason(one, check.Valid, 1, isolation.ReadCommitted)
@@ -230,7 +230,7 @@ func TestOneTransaction(t *testing.T) {
 	}
 }
 
-// TestTablesOfTheChecks: where the checks have made a workload's own tables, the history is
+// TestTablesOfTheChecks checks that where the checks have made a workload's own tables, the history is
 // not read for them.
 func TestTablesOfTheChecks(t *testing.T) {
 	for _, measured := range []bool{true, false} {

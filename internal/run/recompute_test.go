@@ -52,7 +52,7 @@ func cutRun(t *testing.T, faults ...fault.Record) string {
 	return dir
 }
 
-// TestRecompute: the measurements of a run that was killed are found in its recording.
+// TestRecompute checks that the measurements of a run that was killed are found in its recording.
 func TestRecompute(t *testing.T) {
 	dir := cutRun(t, good())
 	scenario := []report.Setting{{Name: "warmup", Value: "1s"}, {Name: "duration", Value: "10s"}}
@@ -92,9 +92,8 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// TestRecomputeOpenLoop: of an open loop it is not known what was never sent.
-// TestRecomputeInTheWarmUp: of a run that was killed in its warm-up nothing was
-// measured, and the warm-up was no longer than the run.
+// TestRecomputeInTheWarmUp checks that a run killed in its warm-up has no measurements, and a warm-up no longer than
+// the run.
 func TestRecomputeInTheWarmUp(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "warmup", Value: "1m"}, {Name: "duration", Value: "10m"}}}
 	if _, err := Recompute(cutRun(t), r); err != nil {
@@ -109,6 +108,7 @@ func TestRecomputeInTheWarmUp(t *testing.T) {
 	}
 }
 
+// TestRecomputeOpenLoop checks that unsent transactions of an open loop are not known.
 func TestRecomputeOpenLoop(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "rate", Value: "2000"}, {Name: "arrival", Value: "poisson"}}}
 	if _, err := Recompute(cutRun(t), r); err != nil {
@@ -119,7 +119,7 @@ func TestRecomputeOpenLoop(t *testing.T) {
 	}
 }
 
-// TestRecomputeWritesTheSeries: where the run is checked the series is left too.
+// TestRecomputeWritesTheSeries checks that where the run is checked the series is left too.
 func TestRecomputeWritesTheSeries(t *testing.T) {
 	dir := cutRun(t)
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
@@ -131,7 +131,7 @@ func TestRecomputeWritesTheSeries(t *testing.T) {
 	}
 }
 
-// TestFaultsFile: what is not measured yet has no key in faults.jsonl.
+// TestFaultsFile checks that what is not measured yet has no key in faults.jsonl.
 func TestFaultsFile(t *testing.T) {
 	f := good()
 	f.InEffect, f.Healing, f.Late = new(fault.Round(5.01)), new(fault.Round(7.5)), "it waited until a node led"
@@ -152,7 +152,7 @@ func TestFaultsFile(t *testing.T) {
 	}
 }
 
-// TestOutageWithinTheNoise: where the database pauses for longer than is allowed
+// TestOutageWithinTheNoise checks that where the database pauses for longer than is allowed
 // without a fault, nobody knows that a fault did it.
 func TestOutageWithinTheNoise(t *testing.T) {
 	f := good()

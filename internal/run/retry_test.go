@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestRetryEndsWithSuccess holds that a call is repeated until it succeeds, as often as there are
+// TestRetryEndsWithSuccess checks that a call is repeated until it succeeds, as often as there are
 // pauses, and not after the context has ended.
 func TestRetryEndsWithSuccess(t *testing.T) {
 	failure := errors.New("the server does not answer")

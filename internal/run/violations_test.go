@@ -124,7 +124,7 @@ func TestViolationsWithinBytes(t *testing.T) {
 	}
 }
 
-// TestViolationsThatCannotBeKept: the verdict stands, and that they were not kept
+// TestViolationsThatCannotBeKept checks that the verdict stands, and that they were not kept
 // is reported.
 func TestViolationsThatCannotBeKept(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
@@ -140,7 +140,7 @@ func TestViolationsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestBeyondTheClaim: what was broken and not claimed is reported in the first
+// TestBeyondTheClaim checks that what was broken and not claimed is reported in the first
 // sentence of a valid verdict.
 func TestBeyondTheClaim(t *testing.T) {
 	result := func(name string, status check.Status, required bool) check.Result {
@@ -164,7 +164,7 @@ func TestBeyondTheClaim(t *testing.T) {
 	}
 }
 
-// TestSameLoad: a recording is checked against the load that it was made of.
+// TestSameLoad checks that a recording is checked against the load that it was made of.
 func TestSameLoad(t *testing.T) {
 	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Objects: 10} // four have been
 	for name, tc := range map[string]struct {

@@ -92,7 +92,7 @@ func TestZipfianIsADistribution(t *testing.T) {
 	}
 }
 
-// TestIdle: what nothing reads is refused, and what scenario.yaml holds of every run
+// TestIdle checks that what nothing reads is refused, and what scenario.yaml holds of every run
 // is not.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct{ file, variables, flags, want string }{
@@ -142,7 +142,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestOldNames: a setting is still set by its old name, from every source, and
+// TestOldNames checks that a setting is still set by its old name, from every source, and
 // scenario.yaml has the new one.
 func TestOldNames(t *testing.T) {
 	for old, c := range map[string]struct{ name, value string }{

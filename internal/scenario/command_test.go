@@ -56,7 +56,7 @@ func TestCommandScrubber(t *testing.T) {
 	}
 }
 
-// TestScenarioKeepsNoCommandSecrets: the file reports what to put back and where.
+// TestScenarioKeepsNoCommandSecrets checks that the file reports what to put back and where.
 func TestScenarioKeepsNoCommandSecrets(t *testing.T) {
 	s := all().Default()
 	s.Nemesis = "kill leader at 1s\nexec 'TOKEN=hunter2 x' 'true'"

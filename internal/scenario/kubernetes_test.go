@@ -33,7 +33,7 @@ func TestInKubernetes(t *testing.T) {
 	for given, want := range map[string]string{
 		"kubernetes=true":                               "no cluster to start",
 		"node-resources=cpu=1":                          "--node-resources sets the resources of nodes",
-		"cluster=etcd:3 node-resources=cpu=1":           "the run has none: name one with --cluster k8s/KIND:N, or add --kubernetes",
+		"cluster=etcd:3 node-resources=cpu=1":           "the run has no cluster there: name one with --cluster k8s/KIND:N, or add --kubernetes",
 		"cluster=etcd:3 node-resources=cores=3":         `"cores" is none of cpu, disk, memory`,
 		"cluster=etcd:3 node-resources=cpu=1,cpu=2":     "names cpu twice",
 		"cluster=etcd:3 node-resources=cpu=lots":        `cpu is "lots": it must be an amount`,

@@ -58,7 +58,7 @@ func spaced(list []Setting) []Setting {
 	return list
 }
 
-// TestScaleDownRefuses: a factor that is none, and a scenario with nothing to divide.
+// TestScaleDownRefuses checks that a factor that is none, and a scenario with nothing to divide.
 func TestScaleDownRefuses(t *testing.T) {
 	for _, factor := range []string{"0.5", "0", "-1", "NaN", "Inf", "ten", "", "1e400", "0.5 applied"} {
 		_, _, err := all().Merge(layer("file", "clients=4"), []Setting{{"scale-down", factor, "--scale-down"}})

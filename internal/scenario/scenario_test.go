@@ -208,7 +208,7 @@ func TestPaceRefuses(t *testing.T) {
 	}
 }
 
-// TestRateSaysHowLong: stages that all have a time make a duration needless.
+// TestRateSaysHowLong checks that stages that all have a time make a duration needless.
 func TestRateSaysHowLong(t *testing.T) {
 	stages := Setting{"rate", "5 for 20s, 10..20 for 1m", "--rate"}
 	for _, more := range [][]Setting{nil, {{"duration", "1m20s", "--duration"}}, {{"arrival", "poisson", "--arrival"}}} {

@@ -68,7 +68,7 @@ var sentences = []string{
 	"invalid username-password pair or user is disabled (using password: YES)",
 }
 
-// TestScrubberBetraysNothing: no part of a sentence that a password could be by chance
+// TestScrubberBetraysNothing checks that no part of a sentence that a password could be by chance
 // leaves a mask in it.
 func TestScrubberBetraysNothing(t *testing.T) {
 	for _, sentence := range sentences {
@@ -92,7 +92,7 @@ func TestScrubberBetraysNothing(t *testing.T) {
 	}
 }
 
-// TestScrubberLeavesNothing: whatever the password is, it is not left where a library
+// TestScrubberLeavesNothing checks that whatever the password is, it is not left where a library
 // writes the URL, or the password as a value.
 func TestScrubberLeavesNothing(t *testing.T) {
 	for _, password := range []string{

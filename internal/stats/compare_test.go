@@ -126,7 +126,7 @@ func TestCompareDetails(t *testing.T) {
 		{"no second", []Sample{{}}, run(1), DifferenceUnknown, false, 0, "not every run has the throughput"},
 		{"no variation, equal", still(1000), still(1000), DifferenceNone, true, 1, ""},
 		{"no variation, twice", still(1000), still(2000), DifferenceHigher, true, 2, ""},
-		{"A did nothing", still(0), still(2000), DifferenceUnknown, false, 0, "the throughput of A is 0"},
+		{"A did nothing", still(0), still(2000), DifferenceUnknown, false, 0, "the throughput is 0 for A"},
 		{"B did nothing", still(2000), still(0), DifferenceUnknown, false, 0, "the throughput of B is 0"},
 	} {
 		got := Compare(c.a, c.b).TPS

@@ -30,9 +30,9 @@ type Rules struct {
 	Missing     history.Reason // an object that is not there
 }
 
-// Ended is what a client returns after a try that ended with err. A constraint of the
-// schema that stands for a rule of the workload rejects the transaction. Unless it may
-// have been applied, what it has seen is taken back.
+// Ended returns the result of a client's try that ended with err. A constraint of the schema that implements a rule
+// of the workload rejects the transaction. Unless the transaction may have been applied, its observations are
+// removed.
 func Ended(tx *history.Transaction, err error, rules Rules) error {
 	if err == nil {
 		return nil
@@ -62,8 +62,7 @@ func Decide(tx *history.Transaction, reason history.Reason) {
 	}
 }
 
-// ResolvedWithoutLookUp says that a transaction changes nothing: whatever became of it,
-// it counts as aborted.
+// ResolvedWithoutLookUp reports whether a transaction changes nothing, so that it counts as aborted in any case.
 func ResolvedWithoutLookUp(tx *history.Transaction) bool {
 	if tx.Kind.ReadOnly() {
 		tx.Outcome = history.Aborted

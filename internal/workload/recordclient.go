@@ -84,8 +84,7 @@ type Leg struct {
 	Whole  bool        // no field is missing
 }
 
-// Legs hands each leg of a record of the ledger to leg. Of a tombstone it is one without
-// an object whose row is marked.
+// Legs calls leg for each leg of a ledger record. A tombstone has one leg without an object, whose row is marked.
 func (d *StateRecords) Legs(values []db.Value, leg func(l Leg) error) error {
 	id, rest := history.ID(values[db.ID].Int), values[d.Ledger.Width():]
 	if len(rest) == 0 {
@@ -105,7 +104,7 @@ func (d *StateRecords) Legs(values []db.Value, leg func(l Leg) error) error {
 	return nil
 }
 
-// RecordLogic is what a workload's transactions are on StateRecords.
+// RecordLogic defines a workload's transactions on StateRecords.
 type RecordLogic interface {
 	Next(tx *history.Transaction)
 	// AppendID appends the id of an object's record.
@@ -138,7 +137,7 @@ type RecordClient struct {
 	made  []int64    // the versions that the operations make
 	ids   []db.Value // the part of names that one call is about
 	args  []db.Value // of a change of one object
-	// Of states and entry only what differs between transactions is set.
+	// Only the parts of states and entry that differ between transactions are set.
 	states  []db.Value // the fields of the objects that are written
 	entry   []db.Value // of the ledger
 	entries [1][]db.Value
@@ -150,7 +149,7 @@ func NewRecordClient(s db.RecordSession, logic RecordLogic, records *StateRecord
 	return &RecordClient{RecordSession: s, RecordLogic: logic, records: records, rules: rules, style: style}
 }
 
-// errMeanwhile says that what one command found is not what the next one found.
+// errMeanwhile is the error if a record changed between two commands.
 var errMeanwhile = &db.Error{
 	Class: db.Aborted, Op: "change the objects of a transaction",
 	Err: errors.New("another client has changed one of them since it was read"),
@@ -331,10 +330,9 @@ func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i i
 	return true, nil
 }
 
-// add changes each object by its amount, which returns what it was before, the debits first:
-// as long as nothing is changed a refusal can be committed. Where the rule is over an object
-// that is only read, what it rests on is read first, and is what the transaction has
-// observed, whatever the changes find afterwards.
+// add changes each object by its amount, debits first, and observes its state before. As long as nothing is changed,
+// a refusal can be committed. If a rule is over an object that is only read, this object is read first. Its value is
+// the observation of the transaction, whatever the changes find afterwards.
 func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Write }) {
 		reason, err := c.read(ctx, tx, uncredited)
@@ -367,8 +365,7 @@ func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 	return c.end(ctx, tx, 0, c.log(ctx, tx))
 }
 
-// addTo changes the object of operation i. Where there is none that takes the change it
-// looks why.
+// addTo changes the object of operation i. If no object takes the change, addTo finds the reason.
 func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int) (reason history.Reason, err error) {
 	op, update := &tx.Ops[i], c.records.credit
 	c.args = c.args[:0]
@@ -422,8 +419,8 @@ func (c *RecordClient) lock(ctx context.Context, tx *history.Transaction) (reaso
 	return reason, nil
 }
 
-// write writes the states of the objects that were read, in one round trip: the new ones
-// if the transaction applies. What was locked and does not change gets what it had.
+// write writes the states of the objects that were read, in one round trip: the new states if the transaction
+// applies. An object that was locked and does not change gets its old state.
 func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, applies bool) error {
 	c.ids = c.ids[:0]
 	for i := range tx.Ops {
@@ -485,10 +482,9 @@ func (c *RecordClient) log(ctx context.Context, tx *history.Transaction) error {
 	return c.Insert(ctx, c.records.Ledger, c.entries[:]...)
 }
 
-// ResolveUnknown implements load.Client. The tombstone takes the transaction's id in the
-// ledger, so that only one of the two can be there. Without a ledger the outcome stays
-// unknown. What is found counts only once it is committed: until then a server that is no
-// longer the primary could have shown it.
+// ResolveUnknown implements load.Client. The tombstone takes the transaction's id in the ledger, so that only one of
+// the two can be there. Without a ledger the outcome stays unknown. The result counts only after the commit: until
+// then a server that is no longer the primary could have answered.
 func (c *RecordClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	ledger := c.records.Ledger
 	if ResolvedWithoutLookUp(tx) || ledger == nil {

@@ -23,7 +23,7 @@ type Spec struct {
 	// Elsewhere are names that other tools have for it, each with the flags that make it the
 	// same here.
 	Elsewhere map[string]string
-	// Steps says that pop loads it, pay drives it and check checks it, each by itself.
+	// Steps is set if pop loads the workload, pay runs it and check checks it, each by itself.
 	Steps bool
 
 	// Config returns the settings of a new run, with their defaults.
@@ -31,8 +31,7 @@ type Spec struct {
 	// Loaded returns the settings of the data that a recording is of, by their names.
 	Loaded func(h history.Header) map[string]string
 
-	// Registers says that each object is a register: what an operation saw there is known
-	// by who wrote it, and the load by 0.
+	// Registers is set if each object is a register: its content is known by its writer, and the load is writer 0.
 	Registers bool
 
 	// Check makes all checks of one recorded run, or of several against the same data
@@ -50,10 +49,10 @@ type Spec struct {
 	// Checks declares all checks, in the order in which they are reported. A check without the
 	// files that it needs is unknown.
 	Checks []check.Declared
-	// Study says that the report has the tables of the Stroppy study.
+	// Study is set if the report has the tables of the Stroppy study.
 	Study bool
-	// Tables are what it adds to the report of one recorded run, where Check has not made
-	// them already; nil: nothing.
+	// Tables returns additional tables for the report of one recorded run, unless Check has made them already; nil:
+	// there are none.
 	Tables func(ctx context.Context, recorded *history.Reader) ([]Table, error)
 
 	// Isolation is how it tests isolation levels; nil: it does not.
@@ -74,18 +73,17 @@ type UnsafeStyle struct {
 
 // IsolationTest is a workload as a test of isolation levels.
 type IsolationTest struct {
-	// Settings are those of its runs, by their names. Steps are more of them where clients
-	// carry out transactions of the database step by step, Predicates where such
-	// transactions read by predicate, by SQL or by ranges of keys, and SQL where they do by
-	// SQL alone.
+	// Settings are the settings of its runs, by name. Steps are added if clients run transactions of the database
+	// step by step. Predicates are added if such transactions read by predicate, in SQL or by ranges of keys, and SQL
+	// if they do so in SQL alone.
 	Settings, Steps, Predicates, SQL [][2]string
-	// StepsOnly says that it has no other transactions than those of steps.
+	// StepsOnly is set if it has no other transactions than steps.
 	StepsOnly bool
 	// Finds are the anomalies that each check, by its name, would name where it is
 	// decided: their short names in the literature, such as P4.
 	Finds map[string][]string
-	// Decides says that these checks decide the claim whatever else they find: a check that
-	// named an anomaly and is not required has found that the claim is kept.
+	// Decides is set if these checks decide the claim whatever else they find. A check that named an anomaly and is
+	// not required then shows that the claim is kept.
 	Decides bool
 }
 
@@ -99,8 +97,8 @@ type Config interface {
 	New(database db.Database, o Options) (Workload, error)
 }
 
-// Counted is satisfied by a Config whose runs have a default number of transactions
-// where nobody says how many, or how long. The others have a default duration.
+// Counted is implemented by a Config whose runs have a default number of transactions. The others have a default
+// duration.
 type Counted interface{ DefaultCount() uint64 }
 
 // Attended is satisfied by a Config whose runs have clients in the background, each with a
@@ -116,7 +114,7 @@ type Costly interface {
 
 // Selective is satisfied by a Config with which not all checks of its workload are made.
 type Selective interface {
-	// Omits says that a check is not made of data that such a run has loaded.
+	// Omits reports whether a check is left out for data that such a run has loaded.
 	Omits(check string) bool
 }
 
@@ -127,14 +125,13 @@ func Clone(c Config) Config {
 	return copied.Interface().(Config)
 }
 
-// Options are what a run says to every workload.
+// Options are the options of a run for every workload.
 type Options struct {
 	Session
 	Clients int
-	Seed    uint64 // 0: that of what is loaded
+	Seed    uint64 // 0: the seed of the loaded data
 
-	// Given says whether a setting of the data holds; where it does not, what the
-	// database has loaded decides.
+	// Given reports whether a setting of the data was given. Otherwise the loaded data decide.
 	Given func(name string) bool
 	// Undriven is set if no transaction is driven, as by a load alone or a check. A setting
 	// that only transactions need must then not be refused, whatever the data are.

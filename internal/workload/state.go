@@ -2,7 +2,7 @@ package workload
 
 import "stroppy/internal/history"
 
-// State is what a database keeps of an object that transactions add amounts to.
+// State is the state of an object that transactions add amounts to.
 type State struct{ Balance, Version, Last int64 }
 
 // Object is the object of the end state that has this state.

@@ -1,5 +1,5 @@
-// Package workload says what a workload is to the run that conducts it. One
-// folder below it holds one workload, written once for each data model of db.
+// Package workload defines a workload for the run that conducts it. Each folder below holds one workload, written
+// once for each data model of db.
 package workload
 
 import (
@@ -32,15 +32,14 @@ type Workload interface {
 	// does who may not write. EndState is all that can follow it.
 	AttachReadOnly(ctx context.Context) (Loaded, error)
 
-	// Leave says that the run that Attach has begun changes the data no more: each of its
-	// transactions has ended. A later Attach then finds whether somebody else has changed
-	// them. It does nothing after AttachReadOnly or Join.
+	// Leave marks that the current run changes the data no more: each of its transactions has ended. A later Attach
+	// then detects changes by others. Leave does nothing after AttachReadOnly or Join.
 	Leave(ctx context.Context) error
 
-	// Claim is what the database promises at the isolation level of the clients.
+	// Claim returns the promise of the database at the isolation level of the clients.
 	Claim() db.Claim
 
-	// Header is what the history must keep for the checks; valid after Attach.
+	// Header returns what the checks need in the history; valid after Attach.
 	Header() history.Header
 
 	// Client opens client i; valid after Attach.
@@ -49,8 +48,8 @@ type Workload interface {
 	// Background returns clients that run besides and are not measured, such as an auditor; valid after Attach.
 	Background(ctx context.Context) ([]load.Background, error)
 
-	// CheckUnchanged returns an error for the user if the initial data were loaded anew
-	// since Attach or AttachReadOnly, and nil if they were not or if that cannot be read.
+	// CheckUnchanged returns an error for the user if the initial data were loaded again since Attach or
+	// AttachReadOnly. It returns nil if they were not, or if that cannot be read.
 	CheckUnchanged(ctx context.Context) error
 
 	// EndState downloads what the checks need into end; valid after Attach or
@@ -62,8 +61,8 @@ type Workload interface {
 	// that it is for.
 	ForNode(database db.Database) (Workload, error)
 
-	// Remove takes out of the database what a Load of this workload has made and what runs
-	// have added, and nothing else; what no Load has made is refused.
+	// Remove removes from the database what a Load of this workload and the runs have made, and nothing else. It
+	// refuses data that no Load has made.
 	Remove(ctx context.Context) (Removed, error)
 
 	// OnOverwrite has report called with one sentence before a Load replaces data that
@@ -71,7 +70,7 @@ type Workload interface {
 	OnOverwrite(report func(what string))
 }
 
-// Removed is what was taken out of a database.
+// Removed describes what was removed from a database.
 type Removed struct {
 	What  string   // the data, to stand behind "the"; empty: there were none
 	Names []string // the tables, collections or keys that are gone
@@ -86,7 +85,7 @@ type Loaded struct {
 	Resumed uint64        // how many of them an interrupted load had left and this one kept
 }
 
-// Table is what a workload adds to the report.
+// Table is an additional table of the report.
 type Table = check.Table
 
 // The modes in which the statements of a transaction travel.
@@ -100,7 +99,7 @@ const (
 type Session struct {
 	Isolation string   // as the database names it; empty is its own default
 	Mode      string   // how statements travel; empty is the choice of the workload and the data model
-	Claim     db.Claim // what the database promises at the isolation; set when the workload is bound to it
+	Claim     db.Claim // the promise of the database at the isolation level; set when the workload is bound to it
 }
 
 // SessionOptions returns the options of a client's session.

@@ -47,10 +47,9 @@ func (s *suite) checkEvents() error {
 // than a twentieth.
 const tenMinutes = 10 * time.Minute
 
-// download measures how much of a run of the bank on PostgreSQL the download of the end
-// state and the check take, as a share of the load phase. Where the measurement is shorter
-// than ten minutes, what they would take after ten is extrapolated: the accounts are the
-// same then, and all else grows with the run.
+// download measures the time that the download of the end state and the check take, as a share of the load phase. The
+// run is the bank on PostgreSQL. A measurement of less than ten minutes is extrapolated to ten: the accounts stay the
+// same, and all else grows with the run.
 func (s *suite) download() error {
 	return s.serve(cluster.Alone(nil), func(s *server) error {
 		const accounts = "--accounts=1000000"

@@ -15,15 +15,14 @@ import (
 
 const (
 	manyConnections = 10_000
-	// studyConnections are those of the study's load generators together.
+	// studyConnections is the number of connections of all load generators of the study.
 	studyConnections = 100_800
 	ownFiles         = 500 // that a process with many connections opens beside them, at most
 )
 
-// connections measures what a connection costs the process that holds 10,000: ours and
-// pgbench's, each with all of them to a pooler, which has 20 sessions of the server. Then
-// ours holds as many as the study had, from several local addresses, or as many as a process
-// of this machine may have open files.
+// connections measures the cost of a connection in a process with 10,000 of them, for Stroppy and pgbench. They
+// connect to a pooler, which has 20 sessions of the server. Then Stroppy opens as many as the study had, from several
+// local addresses, within the process's limit of open files.
 func (s *suite) connections() error {
 	return s.serve(cluster.Alone(nil), func(s *server) error {
 		var limit syscall.Rlimit
@@ -57,7 +56,7 @@ func (s *suite) connections() error {
 		}
 		used, ok := peer.ProcessState.SysUsage().(*syscall.Rusage)
 		if !ok {
-			return fmt.Errorf("this system does not say how much memory pgbench took")
+			return fmt.Errorf("the memory of pgbench is not known on this system")
 		}
 		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
 			float64(ours.Client.RSS)/manyConnections/(1<<10), float64(used.Maxrss)/manyConnections, "≤ 1.00")

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// What the history for the check of lists is like.
+// The shape of the history for the check of lists.
 const (
 	listClients = 64
 	listsAtOnce = 100 // the lists that are in use

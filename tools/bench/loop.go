@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// loop is one client of a bare loop: what a program would be that makes the calls of a
-// transaction of ours on the library that our driver uses, or on the one that people
-// use for the database, and does nothing else.
+// loop is one client of a bare loop. It makes the calls of our transaction and does nothing else. It uses the library
+// of our driver, or the usual one for the database.
 type loop interface {
 	// Once carries out one transaction. Each has a number of its own.
 	Once(ctx context.Context, n uint64) error
@@ -77,7 +76,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// loopClients are those of both sides, unless a part has others.
+// loopClients is the number of clients on both sides, unless a part has another.
 const loopClients = 16
 
 // besideLoop loads a bank, and runs transfers of ours and a bare loop on it alternately.
@@ -85,8 +84,7 @@ func (s *suite) besideLoop(database, url string, args []string, open func(ctx co
 	return s.besideClients(database, url, loopClients, "", args, open)
 }
 
-// besideClients is besideLoop with so many clients on both sides; rate is what is wanted of
-// the transfers a second.
+// besideClients is besideLoop with a number of clients on both sides; rate names the wanted figure.
 func (s *suite) besideClients(
 	name, url string, clients int, rate string, args []string, open func(ctx context.Context, client int) (loop, error),
 ) error {
@@ -121,8 +119,7 @@ func (s *suite) inTurn(
 	return reached["ours"], reached["loop"], err
 }
 
-// besideReads loads records, and runs nine reads to one write of ours and so many bare
-// loops on them alternately. peer is what the loops are.
+// besideReads loads records, and alternates nine reads to one write of ours with bare loops. peer names the loops.
 func (s *suite) besideReads(
 	name, peer string, loops int, args []string, open func(ctx context.Context, client int) (loop, error),
 ) error {

@@ -19,7 +19,7 @@ import (
 	"stroppy/internal/cluster/foundationdb"
 )
 
-// tags and cgo are those of the stroppy that is measured.
+// tags and cgo are the build settings of the measured stroppy.
 const tags, cgo = "fdb", "1"
 
 // foundationdb measures one node of FoundationDB beside bare loops over the official

@@ -120,8 +120,7 @@ func newMongoTransfers(ctx context.Context, data *mongo.Database, client int) (l
 	return l, err
 }
 
-// mongoAccount is what is read of an account's document, and mongoEntry a document of the
-// ledger.
+// mongoAccount holds the fields read from an account's document, and mongoEntry a document of the ledger.
 type (
 	mongoAccount struct {
 		Balance bson.Decimal128 `bson:"balance"`

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// tags and cgo are those of the stroppy that is measured.
+// tags and cgo are the build settings of the measured stroppy.
 const tags, cgo = "", "0"
 
 func (*suite) foundationdb() error {

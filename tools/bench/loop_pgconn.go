@@ -43,7 +43,7 @@ type pgconnLoop struct {
 	args   []byte // of the statements
 }
 
-// accountKey is that of an account, as the server wrote it.
+// accountKey is the key of an account, as the server wrote it.
 type accountKey struct {
 	bic []byte
 	ban uint64

@@ -129,7 +129,7 @@ func (s *suite) row(figure, format string, ours, peer float64, wanted string) {
 	fmt.Fprintf(s.out, "%s\t%s\t%s\t%s\t%s\n", figure, text(format, ours), text(format, peer), ratio, wanted)
 }
 
-// result is what is read of result.json.
+// result holds the keys of result.json that are read here.
 type result struct {
 	Load  struct{ Seconds float64 }
 	Drive struct {
@@ -146,7 +146,7 @@ type result struct {
 	}
 }
 
-// speed is what one side reached.
+// speed is the speed of one side.
 type speed struct{ rate, cost float64 } // transactions a second; µs of client CPU for each
 
 func (r *result) speed() speed {

@@ -68,8 +68,7 @@ func (s *suite) bank() error {
 	})
 }
 
-// What both sides run: pgbench's ten branches, for which eight clients wait now and
-// then.
+// Both sides run on pgbench's ten branches, for which eight clients wait now and then.
 const (
 	tpcbScale   = 10
 	tpcbRows    = tpcbScale * (1 + 10 + 100_000)
@@ -109,9 +108,8 @@ var tpcbScripts = map[string]string{
 	"joined":   tpcbBegin + pipelineEnds + tpcbRest,
 }
 
-// tpcb measures the transaction of TPC-B beside pgbench on the same tables: the load,
-// then each mode, on a disk, for which both wait much of the time, and in memory, where
-// what remains is what each side costs.
+// tpcb measures the transaction of TPC-B beside pgbench on the same tables: the load, then each mode. On a disk both
+// wait much of the time; in memory the cost of each side remains.
 func (s *suite) tpcb() error {
 	onDisk := s.serve(cluster.Alone(nil), func(s *server) error {
 		if err := s.tpcbLoads(); err != nil {
@@ -127,9 +125,9 @@ func (s *suite) tpcb() error {
 	return s.serve(inMemory, func(s *server) error { return s.tpcbModes("memory") })
 }
 
-// tpcbModes compares each mode with the same way of pgbench at its default of one thread.
-// What pgbench's own transaction reaches, whose BEGIN has a round trip of its own, is printed:
-// with the simple protocol, which is pgbench's default, and prepared by one and by two threads.
+// tpcbModes compares each mode with the same mode of pgbench, with one thread. It also prints the speed of pgbench's
+// own transaction, whose BEGIN has a round trip of its own: with the simple protocol, which is pgbench's default, and
+// prepared with one and two threads.
 func (s *server) tpcbModes(medium string) error {
 	all := []contender{
 		s.theirs("by default", "-c", "8", "-M", "simple"),
@@ -197,9 +195,8 @@ func (s *server) tpcbLoads() error {
 // machine has for all changes more from one minute to the next than they differ.
 const kvTurns = 21
 
-// Copies of the records under keys that pgbench can choose, numbers of as many digits as a
-// key has characters, and what it reads of them: the same statement and the same answer as
-// ours, where pgbench -S looks for an integer and is answered with one.
+// The records are copied under numeric keys, which pgbench can choose, with as many digits as a key has characters.
+// So pgbench makes our statement and gets our answer, where pgbench -S reads one integer.
 const (
 	peerRecords = `
 CREATE TABLE peer_records (record_key VARCHAR(16) COLLATE "C" NOT NULL, record_value VARCHAR(84) COLLATE "C" NOT NULL);
@@ -210,11 +207,10 @@ SELECT record_value FROM peer_records WHERE record_key = :k;
 `
 )
 
-// kv measures the key-value workload: alone, and reads of single rows beside those of
-// pgbench, of as many rows, each about as long: one after another on each connection,
-// and with several under way on each, which pgbench does not have. The peer is pgbench -S,
-// and pgbench with our statement, at its default of one thread; what it reaches with two, and
-// with one for each connection as ours has, is printed.
+// kv measures the key-value workload alone, and reads of single rows beside pgbench, with as many rows of about the
+// same length. It reads one after another on each connection, and with several in progress, which pgbench cannot do.
+// The peers are pgbench -S and pgbench with our statement, with one thread. The speeds with two threads, and with one
+// per connection as ours has, are printed.
 func (s *suite) kv() error {
 	r, err := s.drive("kv", "--db=noop:", "--clients=2")
 	if err != nil {
@@ -260,7 +256,7 @@ func (s *suite) kv() error {
 			{"same", "pgbench, the same statement on the same rows"},
 		} {
 			median, low, high := paired(rates[""], rates[side[0]])
-			s.row("kv: postgres: 8 connections: reads a second, by those of "+side[1]+" in the same turn", fmt.Sprintf("%%.2f (%.2f to %.2f)", low, high), median, 0, "")
+			s.row("kv: postgres: 8 connections: reads a second, relative to "+side[1]+" in the same turn", fmt.Sprintf("%%.2f (%.2f to %.2f)", low, high), median, 0, "")
 		}
 		for _, name := range names {
 			ours, peer := reached[name], reached["1"]

@@ -30,8 +30,7 @@ func (s *suite) build(profiled bool) error {
 	return err
 }
 
-// mergeProfiles makes one profile of those of all calls, each with the weight of its
-// processor time.
+// mergeProfiles merges the profiles of all calls into one, weighted by processor time.
 func (s *suite) mergeProfiles(into string) error {
 	all, err := filepath.Glob(filepath.Join(s.profiles, "*.pprof"))
 	if err != nil {

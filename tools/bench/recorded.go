@@ -88,7 +88,7 @@ func (r recording) record(sample, dir string) error {
 // drive has every client do one transfer after another.
 func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts []history.Object) error {
 	rng := rand.New(rand.NewPCG(1, uint64(r.count)))
-	// What a database does in a second does not depend on how many clients ask for it.
+	// The speed of the database does not depend on the number of clients.
 	service := int64(cmp.Or(r.pace, 10*time.Microsecond)) * int64(r.clients)
 	next := func(client, sequence uint64, from int64) transfer {
 		try := from + 1000 + rng.Int64N(1000)
@@ -279,8 +279,8 @@ func (s *suite) checkRecorded(sample, name string, r recording, wanted string) e
 	return s.timeCheck(name, "transactions", dir, r.count, wanted, "< 1 GB")
 }
 
-// timeCheck checks a recorded directory, in a process of its own, several times: what the
-// least took is what the check takes, and the rest is of what else the machine does.
+// timeCheck checks a recorded directory several times, each in a process of its own. The shortest time counts,
+// because other programs only add to it.
 func (s *suite) timeCheck(name, unit, dir string, count int, wanted, memory string) error {
 	var least usage
 	for range min(s.repeats, 3) {

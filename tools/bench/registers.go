@@ -28,9 +28,8 @@ func (r registerShape) String() string {
 	return fmt.Sprintf("registers: %d operations, %d sessions, %d keys, up to %d a transaction, %s", r.operations, r.sessions, r.keys, r.each, kind)
 }
 
-// registers measures the check of causal consistency, from the file to the verdict, beside
-// AWDIT on the same files where it is on PATH, and then how it grows. AWDIT holds ten times
-// as much in memory, and is not run on the longest.
+// registers measures the check of causal consistency, from the file to the verdict, and how it grows. AWDIT checks
+// the same files if it is on PATH. It needs ten times the memory, and does not check the longest file.
 func (s *suite) registers() error {
 	awdit, err := exec.LookPath("awdit")
 	if err != nil {
@@ -81,7 +80,7 @@ func (s *suite) register(shape registerShape, awdit, wanted string) error {
 	return nil
 }
 
-// usage is what a process took: seconds, those of its processors, and bytes.
+// usage holds the seconds, the processor seconds and the memory in bytes of a process.
 type usage struct{ seconds, cpu, memory float64 }
 
 func (u *usage) least(one usage) {
@@ -105,7 +104,7 @@ func (s *suite) measure(verdict, program string, args ...string) (usage, error) 
 	}
 	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return usage{}, errors.New("this system does not say how much memory a process took")
+		return usage{}, errors.New("the memory of a process is not known on this system")
 	}
 	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	return usage{took.Seconds(), cpu, float64(used.Maxrss) * 1024}, nil

@@ -111,9 +111,8 @@ func (s *server) theirs(name string, args ...string) contender {
 	return contender{name, func() (speed, error) { return s.peer(args...) }}
 }
 
-// contest measures the contenders alternately and returns the medians of each. Who is
-// first is another one in each turn, because tables grow. before begins a turn and
-// between follows each measurement, unless they are nil.
+// contest measures the contenders alternately and returns the medians of each. Each turn begins with another
+// contender, because tables grow. before begins a turn and between follows each measurement, unless they are nil.
 func contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
 	rates, costs, err := inTurns(turns, all, before, between)
 	if err != nil {
@@ -154,10 +153,9 @@ func inTurns(turns int, all []contender, before, between func() error) (rates, c
 	return rates, costs, nil
 }
 
-// paired is the median of the ratios of two sides that were measured side by side, turn by turn,
-// and the values between which that of all turns lies in 19 of 20 cases: order statistics, by the
-// binomial distribution (Conover, Practical Nonparametric Statistics, 3.2). A machine that is
-// slower for a while is so for both sides of a turn.
+// paired returns the median of the ratios of two sides that were measured in turns. low and high are its confidence
+// interval of 95 %, from order statistics by the binomial distribution (Conover, Practical Nonparametric Statistics,
+// 3.2). A machine that is slower for a while slows both sides of a turn.
 func paired(ours, peer []float64) (median, low, high float64) {
 	ratios := make([]float64, len(ours))
 	for i := range ours {
@@ -175,8 +173,8 @@ func paired(ours, peer []float64) (median, low, high float64) {
 	return stats.Median(ratios), ratios[max(k-1, 0)], ratios[n-max(k, 1)]
 }
 
-// loads measures both loads alternately, A B B A, because what a load finds of the one
-// before, such as recycled WAL, must come to both alike. It returns the medians.
+// loads measures both loads alternately, A B B A, and returns the medians. So the remains of the load before, such as
+// recycled WAL, affect both alike.
 func (s *server) loads(ours, theirs func() (seconds float64, err error)) (a, b float64, err error) {
 	side := func(name string, load func() (float64, error)) contender {
 		return contender{name, func() (speed, error) {

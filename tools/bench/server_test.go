@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestPaired: of 21 ratios the interval is from the sixth to the sixteenth (97 % of a binomial
-// distribution), of five it is all that there is.
+// TestPaired checks the interval: from the sixth to the sixteenth of 21 ratios (97 % of a binomial distribution), and
+// all of five.
 func TestPaired(t *testing.T) {
 	var ours, peer []float64
 	for i := range 21 {

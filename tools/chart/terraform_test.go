@@ -15,7 +15,7 @@ import (
 
 const terraformFolder = "../../deploy/terraform"
 
-// TestTerraform: the example parses, and all that it refers to is declared in it. Neither Terraform
+// TestTerraform checks that the example parses, and all that it refers to is declared in it. Neither Terraform
 // nor a provider runs here, so that the names of a provider's arguments are not checked.
 func TestTerraform(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(terraformFolder, "*.tf"))
@@ -79,7 +79,7 @@ func referred(traversal hcl.Traversal) string {
 	return strings.Join(words[:min(most, len(words))], ".")
 }
 
-// TestTerraformValues: the values that the example sets are the chart's.
+// TestTerraformValues checks that the values that the example sets are the chart's.
 func TestTerraformValues(t *testing.T) {
 	parsed, diagnostics := hclparse.NewParser().ParseHCLFile(filepath.Join(terraformFolder, "main.tf"))
 	if diagnostics.HasErrors() {

@@ -24,8 +24,8 @@ type file struct {
 	text []byte
 }
 
-// entry is what stands in an archive: a folder where its name ends with a slash, else a file
-// with a text, or with the content of the file at path.
+// entry is an entry of an archive: a folder if its name ends with a slash, else a file with a text or with the
+// content of path.
 type entry struct {
 	name  string
 	mode  fs.FileMode
@@ -180,8 +180,8 @@ func writeZip(w io.Writer, entries []entry, when time.Time) error {
 	return archive.Close()
 }
 
-// compressed packs a text with gzip, without a name or a time, as small as it gets: Debian asks
-// for that of man pages.
+// compressed packs a text with gzip, without a name or a time, as small as possible. Debian requires that for man
+// pages.
 func compressed(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)

@@ -99,8 +99,8 @@ func (b *builder) build(t target) (binary, error) {
 	return binary{t, path, info}, nil
 }
 
-// arguments are those of the go command. Neither symbols, nor paths, nor an identity of the
-// build are in the binary.
+// arguments returns the arguments of the go command. The binary gets no symbols, no paths and no identity of the
+// build.
 func (b *builder) arguments(path string) []string {
 	arguments := []string{"build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", path}
 	if b.profile != "" {
@@ -118,13 +118,13 @@ func environment(environ []string, t target) []string {
 	return append(list, "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath", "GOWORK=off")
 }
 
-// release is what all files of a release have in common.
+// release holds the common properties of all files of a release.
 type release struct {
 	version string    // as in 1.2.0, without a v
 	commit  string    // empty where the sources have none
 	time    time.Time // of the commit, and of every file
 	shared  []file    // what stands beside each binary
-	// chartFiles are those of the Helm chart.
+	// chartFiles are the files of the Helm chart.
 	chartFiles []file
 	scratch    string
 }
@@ -147,8 +147,8 @@ func (b *builder) release(binaries []binary) (*release, error) {
 	return r, nil
 }
 
-// versionOf is what stroppy says of itself: the tag of the commit, or the pseudo-version that
-// Go makes of it. Sources without a git repository have none.
+// versionOf returns the version that stroppy prints: the tag of the commit, or Go's pseudo-version. Sources without a
+// git repository have no version.
 func versionOf(info *debug.BuildInfo) string {
 	version := strings.TrimPrefix(info.Main.Version, "v")
 	if version == "" || version == "(devel)" {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestProfile holds that a profile guides the build where there is one.
+// TestProfile checks that a profile guides the build where there is one.
 func TestProfile(t *testing.T) {
 	root := t.TempDir()
 	if got := profileOf(root); got != "" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestChart: the chart of a release is the project's, with the release's version, in one folder.
+// TestChart checks that the chart of a release is the project's, with the release's version, in one folder.
 func TestChart(t *testing.T) {
 	r, binaries := fakeRelease(t)
 	var err error

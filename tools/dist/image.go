@@ -111,9 +111,8 @@ func (r *release) layer(entries []entry) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// baseEntries are what the binary needs around it: the certificates of those who sign those of
-// databases, the user's name, and the folders where it writes, which with a read-only root are
-// volumes.
+// baseEntries returns the files that the binary needs: certificate authorities, the user's name, and the folders
+// where it writes. With a read-only root these folders are volumes.
 func baseEntries() []entry {
 	const number = "65532"
 	return []entry{

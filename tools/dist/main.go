@@ -1,6 +1,6 @@
-// Dist builds what is released: static binaries in archives, packages for Debian and for RPM
-// systems, a container image, bills of materials and checksums. The same commit and the same
-// Go give the same bytes. `make dist` runs it; docs/releases.md says what comes out.
+// Dist builds a release: static binaries in archives, packages for Debian and RPM systems, a container image, bills
+// of materials and checksums. The same commit and the same Go give the same bytes. `make dist` runs it;
+// docs/releases.md lists the files.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// commitTime is that of fake releases.
+// commitTime is the time of fake releases.
 var commitTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // fakeRelease is a release with binaries that are no programs, for what packs them alone.
@@ -105,7 +105,7 @@ func TestFakeRelease(t *testing.T) {
 	}
 }
 
-// packed is what an archive has, by name.
+// packed holds the entries of an archive, by name.
 type packed struct {
 	mode int64
 	text string
@@ -181,7 +181,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestEmptied holds that only what a release has made is removed.
+// TestEmptied checks that only what a release has made is removed.
 func TestEmptied(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "dist")
 	for range 2 {
@@ -208,10 +208,9 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// TestRelease builds stroppy for one system twice, as it is released, runs it and packs it into
-// an image. Without the profile of a release, by which everything would be compiled anew. What is
-// packed, and that the same files are packed into the same bytes, holds TestFakeRelease: to
-// compress a whole binary into each archive takes twenty seconds of a processor.
+// TestRelease builds stroppy for one system twice, runs it and packs it into an image. It leaves out the profile of a
+// release, which would compile everything again. TestFakeRelease checks the packed files, because compressing a whole
+// binary into each archive takes twenty seconds.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links stroppy twice")

@@ -12,7 +12,7 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// summary is what packages and image say that stroppy is.
+// summary is the description of stroppy in packages and the image.
 const summary = "Money transfers against a database under faults, proved from their recording"
 
 const description = summary + `
@@ -20,8 +20,7 @@ Stroppy moves money between accounts with many clients at once while faults
 are injected, records every transaction, and proves from the records and the
 end state whether the database kept its promises, and how fast it was.`
 
-// places are where systems look for what stands beside the binary. What no system looks for
-// is documentation.
+// places maps files to the folders where systems look for them. Other files are documentation.
 var places = map[string]string{
 	"completions/stroppy.bash": "/usr/share/bash-completion/completions/stroppy",
 	"completions/stroppy.fish": "/usr/share/fish/vendor_completions.d/stroppy.fish",
@@ -55,7 +54,7 @@ func (r *release) rpm(out string, b binary) (string, error) {
 	return name, written(filepath.Join(out, name), func(w io.Writer) error { return rpm.DefaultRPM.Package(info, w) })
 }
 
-// describe says what a package is and what is in it, with files in places of its own.
+// describe returns the description of a package and its content, with files in places of its own.
 func (r *release) describe(b binary, own map[string]string) (*nfpm.Info, error) {
 	staged, err := os.MkdirTemp(r.scratch, "package-")
 	if err != nil {

@@ -104,7 +104,7 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestManual holds that the page is made from all commands.
+// TestManual checks that the page is made from all commands.
 func TestManual(t *testing.T) {
 	page, err := manual(read(t, "../../docs/commands.md"), "1.2.0", commitTime)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestNotices holds that what nobody has allowed to pass on is not passed on.
+// TestNotices checks that what nobody has allowed to pass on is not passed on.
 func TestNotices(t *testing.T) {
 	folder := t.TempDir()
 	var text bytes.Buffer

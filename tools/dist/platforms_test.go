@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestPlatforms holds that the project's packages are right Go for systems on which no test
+// TestPlatforms checks that the project's packages are right Go for systems on which no test
 // runs. Types alone are checked, from the sources, and of other modules' functions only what
 // they take and return: compiling all of them takes minutes for each system.
 func TestPlatforms(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// TestPlatformsFindsErrors holds that the check above can fail.
+// TestPlatformsFindsErrors checks that the check above can fail.
 func TestPlatformsFindsErrors(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -59,7 +59,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestAdd: a matrix takes the place of the one of the same command, whatever its seed.
+// TestAdd checks that a matrix takes the place of the one of the same command, whatever its seed.
 func TestAdd(t *testing.T) {
 	m := func(database, command string) *matrix.Matrix {
 		return &matrix.Matrix{Database: database, Version: "1", Command: command}
@@ -75,8 +75,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestFolder: the page names the folder of fetched programs as their script does, and a matrix
-// takes the place of one whose run was shorter.
+// TestFolder checks that the page names the folder of fetched programs as their script does. A longer run's matrix
+// replaces the matrix of a shorter run.
 func TestFolder(t *testing.T) {
 	m := func(command string) *matrix.Matrix {
 		return &matrix.Matrix{Database: "MySQL", Version: "9", Command: command}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestQuiet holds that no report with a warning becomes a picture, and a note does no harm.
+// TestQuiet checks that no report with a warning becomes a picture, and a note does no harm.
 func TestQuiet(t *testing.T) {
 	const head = "VALID  bank on SQLite 3.54.1\n  All 8 required checks hold.\n"
 	if err := quiet([]byte(head + "  warning           The client was the bottleneck.\n")); err == nil {
@@ -21,7 +21,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestPictures holds that each picture is there and can be read.
+// TestPictures checks that each picture is there and can be read.
 func TestPictures(t *testing.T) {
 	for _, p := range pictures {
 		file, err := os.Open(filepath.Join("../..", images, p.file))

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestDraw: a seed draws the same plan each time, of faults that there are.
+// TestDraw checks that a seed draws the same plan each time, of faults that there are.
 func TestDraw(t *testing.T) {
 	clusters := map[string]bool{}
 	for seed := 1; seed <= lastSeed; seed++ {
@@ -45,7 +45,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestTheRecordIsOfTheseSeeds: each seed that has run draws yet what is noted of it.
+// TestTheRecordIsOfTheseSeeds checks that each seed that has run draws yet what is noted of it.
 func TestTheRecordIsOfTheseSeeds(t *testing.T) {
 	text, err := os.ReadFile("../../" + recordFile)
 	var record []attempt
@@ -62,7 +62,7 @@ func TestTheRecordIsOfTheseSeeds(t *testing.T) {
 	}
 }
 
-// TestOutcome: a run that has not ended is run again, and one without a result says why.
+// TestOutcome checks that a run that has not ended is run again, and one without a result says why.
 func TestOutcome(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := readOutcome(dir); !os.IsNotExist(err) {
@@ -89,7 +89,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestRecord: what ran before stays, and a run that does not count is not counted.
+// TestRecord checks that what ran before stays, and a run that does not count is not counted.
 func TestRecord(t *testing.T) {
 	of := func(seed int, verdict, aside string) attempt {
 		o := outcome{Verdict: verdict, Database: "etcd", Version: "3.4.23-1"}

@@ -79,7 +79,7 @@ func TestACampaignFindsWrongStatements(t *testing.T) {
 	}
 }
 
-// TestTheVerifierRefusesForgedStatements holds that the separate program finds what is not so: it is given
+// TestTheVerifierRefusesForgedStatements checks that the separate program finds what is not so: it is given
 // statements with another transaction, object, count or time than the recording has.
 func TestTheVerifierRefusesForgedStatements(t *testing.T) {
 	c := newCampaign(t, filepath.Join("..", "..", verifierFile))
@@ -119,7 +119,7 @@ func TestTheVerifierRefusesForgedStatements(t *testing.T) {
 	}
 }
 
-// TestEachChangeAlters holds that each way to alter a copy leaves other bytes than there were.
+// TestEachChangeAlters checks that each way to alter a copy leaves other bytes than there were.
 func TestEachChangeAlters(t *testing.T) {
 	c := &campaign{dir: t.TempDir(), call: inProcess, log: io.Discard}
 	args := strings.Fields("run bank --accounts 50 --count 200 --clients 2 --db memory:")

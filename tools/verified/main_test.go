@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestThePagesAreTheRecords holds that nobody has written a table by hand.
+// TestThePagesAreTheRecords checks that nobody has written a table by hand.
 func TestThePagesAreTheRecords(t *testing.T) {
 	rows, err := readRows("../../" + recordFile)
 	if err != nil {

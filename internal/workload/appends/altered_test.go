@@ -369,7 +369,7 @@ func TestAlteredRecordings(t *testing.T) {
 	}
 }
 
-// TestForeignElement holds that the finding names the element and its list.
+// TestForeignElement checks that the finding names the element and its list.
 func TestForeignElement(t *testing.T) {
 	run := runOn(t, "memory:", 4, 300, 1)
 	alterations[0].alter(rand.New(rand.NewPCG(1, 1)), run)
@@ -387,7 +387,7 @@ func TestForeignElement(t *testing.T) {
 	}
 }
 
-// TestLostAppendsExplainTheRest holds that findings say in how many of their violations a lost
+// TestLostAppendsExplainTheRest checks that findings say in how many of their violations a lost
 // append takes part. A lost append that somebody overwrote meanwhile is a lost update.
 func TestLostAppendsExplainTheRest(t *testing.T) {
 	all, ofLost := 0, 0

@@ -1,23 +1,19 @@
-// Package appends is the workload of lists: transactions that append to lists and read
-// them, several lists in one transaction and each as often as it comes. A read shows
-// every append before it in its order, so that the reads alone say what each transaction
-// saw of the others, and every anomaly of isolation that has a name shows in them (Kingsbury and Alvaro, Elle: Inferring Isolation Anomalies from Experimental
-// Observations, VLDB 2020).
+// Package appends is the workload of lists. A transaction appends to lists and reads them, several lists in one
+// transaction and each any number of times. A read shows every append before it in order. So the reads alone show
+// what each transaction saw of the others, and every named anomaly of isolation (Kingsbury and Alvaro, Elle:
+// Inferring Isolation Anomalies from Experimental Observations, VLDB 2020).
 //
 // # Lists
 //
-// A list is of one run. It is one of a window of lists that are live, from which each client
-// draws. A client that has read a list which is full draws neither it nor one before it any
-// more, so that the window moves on, lists stay short, and clients meet on the same ones
-// without having anything in common but the database. A list begins with nothing: one that
-// is not there and one that is empty are the same.
+// A list belongs to one run. It is in a window of live lists, from which each client draws. A client that has read a
+// full list draws neither it nor an earlier list any more. So the window moves on, lists stay short, and clients meet
+// on the same lists with only the database in common. A missing list and an empty list are the same.
 //
-// # What is sure of a transaction whose answer was lost
+// # Lost answers
 //
-// Nothing closes its id, as in a workload that keeps a ledger: a list that does not have its
-// elements may have them later. So it stays unknown for its client. Whoever reads one of
-// its elements shows that it was applied, as does the end state; one of which nothing is
-// there then was not, or was lost: nobody saw the difference.
+// Nothing closes the id of a transaction, because a list without its elements may get them later. So the transaction
+// stays unknown for its client. A read of one of its elements, or the end state, shows that it was applied. If the
+// end state has nothing of it, it was not applied, or it was lost and nobody saw the difference.
 package appends
 
 import (
@@ -35,7 +31,7 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "append"
 
-// kind is what the lists are to a database.
+// kind describes the lists to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "set of lists", Things: "sets", Unit: "set of lists", Make: "stroppy run append", Schema: 1,
 	Table: "stroppy_append_meta",
@@ -92,7 +88,7 @@ func New(database db.Database, c Config) (*Lists, error) {
 	return l, err
 }
 
-// Header is what the history must keep for the checks; valid after Attach.
+// Header returns what the checks need in the history; valid after Attach.
 func (l *Lists) Header() history.Header {
 	return l.Complete(history.Header{
 		Kinds:   kinds[:],

@@ -73,7 +73,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone: outcomes move the window and nothing else.
+// TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone checks that outcomes move the window and nothing else.
 func TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone(t *testing.T) {
 	a, b := newChooser(testConfig(8), 7, 1, 3), newChooser(testConfig(8), 7, 1, 3)
 	other := newChooser(testConfig(8), 7, 1, 4)
@@ -109,7 +109,7 @@ func TestAFullListMovesTheWindow(t *testing.T) {
 	}
 }
 
-// TestATransactionAllocatesNothing: on the reference's sessions, which allocate themselves, it
+// TestATransactionAllocatesNothing checks that on the reference's sessions, which allocate themselves, it
 // cannot be seen, so the session here keeps nothing.
 func TestATransactionAllocatesNothing(t *testing.T) {
 	records, _ := db.RecordsOf(keepsNothing{})

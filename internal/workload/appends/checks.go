@@ -77,8 +77,8 @@ const (
 	sparing = 10
 )
 
-// workerClocks are the errors of the clocks of one run's workers, each of which has a source; false where
-// there are none, or they cannot be compared.
+// workerClocks returns the errors of the clocks of one run's workers, each of which has a source. ok is false if
+// there are none, or if they cannot be compared.
 func workerClocks(sources []check.Source) (errors []int64, ok bool) {
 	if len(sources) < 2 {
 		return nil, false
@@ -141,8 +141,8 @@ func complete(sources []check.Source) bool {
 	return true
 }
 
-// transactions are those of recordings as the checker takes them, with or without what clients read
-// in order to append. Their ids are added to clients, if that is not nil.
+// transactions yields the transactions of recordings in the checker's form, with or without the reads that serve an
+// append. It adds their ids to clients, if clients is not nil.
 func transactions(in check.Input, bases bool, clients *sequences) iter.Seq2[*lists.Transaction, error] {
 	return func(yield func(*lists.Transaction, error) bool) {
 		committed := uint64(0)
@@ -208,7 +208,7 @@ type adapter struct {
 	rows   []lists.Row
 }
 
-// garbage is what a read returned that no transaction writes.
+// garbage stands for a read that returned elements that no transaction writes.
 var garbage = []uint64{0}
 
 func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {

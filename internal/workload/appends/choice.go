@@ -9,10 +9,9 @@ import (
 	"stroppy/internal/workload/sampling"
 )
 
-// chooser makes the transactions of one client. What their operations are, and how far into
-// the window of live lists, depends on the seed, the run, the client's number and how often
-// it was asked. Where the window begins depends on what the client has read. It allocates
-// nothing once the slices of a transaction have their sizes.
+// chooser makes the transactions of one client. Their operations, and their distance into the window of live lists,
+// depend on the seed, the run, the client's number and the number of calls. The start of the window depends on what
+// the client has read. The chooser allocates nothing once the slices of a transaction have their sizes.
 type chooser struct {
 	config *Config
 	source *rand.Rand

@@ -29,7 +29,7 @@ func writer(object, element uint64) history.ID {
 // numberOf returns which of its transaction's appends an element is.
 func numberOf(element uint64) uint32 { return uint32(element & (1<<numberBits - 1)) }
 
-// madeBy says that a transaction appended the element.
+// madeBy reports whether a transaction appended the element.
 func madeBy(element uint64, id history.ID) bool {
 	return element>>numberBits == newElement(id, 0)>>numberBits
 }
@@ -101,7 +101,7 @@ func appendParsed(list []uint64, text []byte) (elements []uint64, ok bool) {
 	return list, true
 }
 
-// hasOf says that a text has an element of a transaction.
+// hasOf reports whether a text has an element of a transaction.
 func hasOf(text []byte, id history.ID) bool {
 	for len(text) > 0 {
 		element, n := firstElement(text)

@@ -14,9 +14,8 @@ import (
 // transaction appends behind the last row that it sees.
 const mostMissing = 1 << 16
 
-// verifyEnd returns an error if an end state is not one that EndState keeps: each list once, with
-// its elements at their places, and an object that agrees with them. What EndState did not keep
-// says nothing of the database.
+// verifyEnd returns an error if EndState cannot have written the end state. EndState writes each list once, with its
+// elements at their places, and an object that agrees with them. Anything else is no statement about the database.
 func verifyEnd(ctx context.Context, end check.EndState, kept map[uint64]lists.Storage) error {
 	v := endVerifier{kept: kept}
 	var stop func()
@@ -100,8 +99,8 @@ func (v *endVerifier) finish() error {
 	return err
 }
 
-// endRows are the lists of the end state, whose rows come list by list.
-// Those of runs whose recordings are not given are left out.
+// endRows yields the lists of the end state, whose rows come list by list. Lists of runs without a recording are left
+// out.
 func endRows(end check.EndState, kept map[uint64]lists.Storage) iter.Seq2[lists.Row, error] {
 	return func(yield func(lists.Row, error) bool) {
 		var list lists.Row

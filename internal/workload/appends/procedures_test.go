@@ -32,7 +32,7 @@ func newTestProcedures(t *testing.T) *procedureModel {
 	return m.(*procedureModel)
 }
 
-// TestProceduresMakeListsBeforeTheyAreAppendedTo: once, and again where a cluster has lost them.
+// TestProceduresMakeListsBeforeTheyAreAppendedTo checks that once, and again where a cluster has lost them.
 func TestProceduresMakeListsBeforeTheyAreAppendedTo(t *testing.T) {
 	m := newTestProcedures(t)
 	lost := false

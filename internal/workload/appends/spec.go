@@ -87,11 +87,11 @@ const (
 	Predicate = "predicate" // a row an element and one behind the last, which each append deletes and adds anew, found within a range of an index
 )
 
-// Config says what the transactions do.
+// Config configures the transactions.
 type Config struct {
 	workload.Session
 	Clients int
-	Seed    uint64 // 0: that of what is loaded
+	Seed    uint64 // 0: the seed of the loaded data
 	Access  string // one of the above; empty: the first that the database has of Upsert and Primary
 
 	Lists        uint64  // that are live at once; 0: by the number of clients

@@ -25,8 +25,8 @@ type sqlClient struct {
 	writes  []int  // of the appends that show whether they have found their list
 }
 
-// Attempt implements load.Client. What a database without keys for transactions had reported
-// as not applied, and was, shows in the checks.
+// Attempt implements load.Client. If a database without keys for transactions applied one that it had reported as not
+// applied, the checks show it.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	forget(tx)
 	err := c.prepare(ctx, tx)
@@ -215,7 +215,7 @@ func (c *sqlClient) take(tx *history.Transaction, op *history.Op, r *db.Result) 
 	}
 }
 
-// observeRange notes the rows of a list among those of a range.
+// observeRange records the rows of a list among the rows of a range.
 func observeRange(tx *history.Transaction, op *history.Op, r *db.Result) {
 	op.Observed, op.State, op.Value = true, history.Whole, 0
 	for i := range r.Rows() {
@@ -235,8 +235,8 @@ func observeRows(tx *history.Transaction, op *history.Op, r *db.Result) {
 	}
 }
 
-// addRow notes the element at a place, which is behind those that were noted. Where nothing was
-// found at a place before it, that is missing. A place that no list has is garbage behind the others.
+// addRow records the element at a place behind the recorded ones. A gap before the place is a missing element. A
+// place that no list has is garbage behind the others.
 func addRow(tx *history.Transaction, op *history.Op, place, element int64) {
 	if place <= op.Value || place >= lastPlace || element < 0 {
 		place, element = op.Value+1, 0

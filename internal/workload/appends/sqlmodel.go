@@ -22,9 +22,8 @@ const (
 	tableRanges  = "stroppy_append_ranges"  // a row an element, and one behind the last, in one range for each list
 )
 
-// placeBits is the width of a place in a list where it is part of the key of a row. The last
-// place is that of the row behind the last element, which each append replaces by another
-// one.
+// placeBits is the width of a place in a list as a part of a row's key. The last place belongs to the row behind the
+// last element, which each append replaces.
 const (
 	placeBits = 12
 	lastPlace = 1<<placeBits - 1
@@ -73,7 +72,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	return m, nil
 }
 
-// storage says how lists are kept.
+// storage returns how lists are kept.
 func (m *sqlModel) storage() lists.Storage {
 	if m.config.Access == Rows || m.config.Access == Predicate {
 		return lists.Pieces
@@ -81,7 +80,7 @@ func (m *sqlModel) storage() lists.Storage {
 	return lists.Objects
 }
 
-// statements makes those of the access.
+// statements makes the statements of the access.
 func (m *sqlModel) statements(d *db.Dialect) {
 	text, update := []db.Type{db.Text}, d.Counted
 	if d.CountsApart && m.config.Mode != workload.Interactive {

@@ -44,8 +44,7 @@ func (f *formula) key(n uint64) uint64 { return f.keys.Forward(n) }
 // number is the inverse of key.
 func (f *formula) number(key uint64) uint64 { return f.keys.Backward(key) }
 
-// corporate says that account n belongs to a company: it opens with a hundred
-// times more and pays payrolls.
+// corporate reports whether account n belongs to a company: it opens with a hundred times more and pays payrolls.
 func corporate(n uint64) bool { return n%corporateEvery == 0 }
 
 // personal returns what account n opens with if it is personal, and the
@@ -146,9 +145,8 @@ type names struct {
 	accounts uint64
 }
 
-// Number is the inverse of Name. What stands after the BAN can be left out, and
-// so can its leading zeros. The number alone, with the word or without, is enough for an
-// account of the load.
+// Number is the inverse of Name. The text behind the BAN and the BAN's leading zeros are optional. An account of the
+// load needs its number alone, with or without the word.
 func (a *names) Number(name string) (uint64, error) {
 	if n, ok := workload.ParseNumber(name, "account"); ok {
 		if n >= a.accounts {

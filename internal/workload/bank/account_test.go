@@ -159,7 +159,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestNumber: an account is found by each way in which a report or a person writes it.
+// TestNumber checks that an account is found by each way in which a report or a person writes it.
 func TestNumber(t *testing.T) {
 	bank := &names{newFormula(1), 1000}
 	whole := bank.Name(647)
@@ -191,7 +191,7 @@ func BenchmarkKey(b *testing.B) {
 	_ = sink
 }
 
-// TestKeyOrder: every account comes once with its own key, and the keys of each
+// TestKeyOrder checks that every account comes once with its own key, and the keys of each
 // window ascend.
 func TestKeyOrder(t *testing.T) {
 	tier.SkipUnderRace(t)
@@ -226,7 +226,7 @@ func BenchmarkKeyOrder(b *testing.B) {
 	}
 }
 
-// TestTotalEnds: adding up what a great many accounts hold ends with its context.
+// TestTotalEnds checks that adding up what a great many accounts hold ends with its context.
 func TestTotalEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)

@@ -7,9 +7,8 @@ import (
 	"stroppy/internal/workload"
 )
 
-// auditor makes the audits of a run and gathers what they see. A whole audit
-// reads all accounts; a sampled one reads a row of accounts that follow each
-// other by number, from a start drawn at random.
+// auditor makes the audits of a run and collects what they see. A whole audit reads all accounts. A sampled audit
+// reads accounts with consecutive numbers, from a random start.
 type auditor struct {
 	*chooser
 	auditSession
@@ -21,7 +20,7 @@ type auditor struct {
 // audit.
 type auditSession interface {
 	all(ctx context.Context, a *auditor, tx *history.Transaction) error
-	sample(ctx context.Context, a *auditor, tx *history.Transaction) error // those of the operations
+	sample(ctx context.Context, a *auditor, tx *history.Transaction) error // the accounts of the operations
 
 	Reset(ctx context.Context) error
 	Close() error

@@ -29,8 +29,8 @@ func (s *shown) sample(_ context.Context, a *auditor, tx *history.Transaction) e
 func (*shown) Reset(context.Context) error { return nil }
 func (*shown) Close() error                { return nil }
 
-// TestAuditor: an audit has an operation for each account that it is of, one more for
-// each that it found again, and none of any other.
+// TestAuditor checks that an audit has one operation for each of its accounts, and one more for each account that it
+// found again.
 func TestAuditor(t *testing.T) {
 	c := testConfig()
 	c.Accounts = 4

@@ -28,14 +28,13 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "bank"
 
-// kind is what a bank is to a database. A bank of the plain schema, which has no
-// load id, is still supported.
+// kind describes a bank to a database. A bank of the plain schema, which has no load id, is still supported.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "bank", Things: "accounts", Make: "stroppy pop", Schema: 2, Plain: 1,
 	Table: "stroppy_meta", Total: factTotal,
 }
 
-// What the metadata of a bank keep besides what all metadata have.
+// These metadata belong to a bank alone.
 const (
 	factTotal    = "total"    // decimal text
 	factOpenings = "openings" // there if clients can open accounts
@@ -48,7 +47,7 @@ type Bank struct {
 	config Config
 	model  model
 
-	// What Attach found.
+	// The formula that Attach found.
 	formula formula
 	total   int64  // cents
 	codes   *codes // nil: no client may open an account
@@ -66,7 +65,7 @@ const (
 
 	inquiry     = 1*history.Numbered | history.ReadOnly                      // reads two accounts
 	byPredicate = 2*history.Numbered | history.ReadOnly                      // reads all accounts of a bank code
-	byBalance   = 3*history.Numbered | history.ReadOnly                      // reads those of them that are under a balance
+	byBalance   = 3*history.Numbered | history.ReadOnly                      // reads the accounts among them that are under a balance
 	audit       = 1*history.Numbered | history.ReadOnly | history.Background // reads all accounts, or a sample, from one snapshot
 )
 
@@ -176,7 +175,7 @@ func (b *Bank) rule(m *dataset.Metadata, c dataset.Census) string {
 	return ""
 }
 
-// Header is what the history must keep for the checks; valid after Attach.
+// Header returns what the checks need in the history; valid after Attach.
 func (b *Bank) Header() history.Header {
 	keys := map[string]string{
 		keyAudits: strconv.FormatFloat(b.config.Audits, 'g', -1, 64),
@@ -239,7 +238,7 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 		rows := endRows{formula: &b.formula, accounts: b.Size(), end: end, report: dataset.Progress{Report: progress, Total: b.Size()}, openings: b.codes != nil}
 		err := b.model.download(ctx, &rows)
 		versions, legs := end.Books()
-		// What was closed has legs and no version.
+		// A closed account has legs and no version.
 		return found{versions, legs}, versions-rows.opened == legs-rows.openedLegs, err
 	})
 }

@@ -9,9 +9,8 @@ import (
 	"stroppy/internal/workload/sampling"
 )
 
-// chooser makes the transactions of one client. What it makes depends on the
-// seed, the run, the client's number and how often it was asked, on nothing
-// else. It allocates nothing once the slice of operations has its size.
+// chooser makes the transactions of one client. They depend on the seed, the run, the client's number and the number
+// of calls alone. The chooser allocates nothing once the slice of operations has its size.
 type chooser struct {
 	config   *Config
 	formula  formula
@@ -157,8 +156,8 @@ func (h *chooser) accountBut(a, b uint64) uint64 {
 	}
 }
 
-// order puts operations in the order of their keys, so that two transactions
-// that lock as they go cannot deadlock; or at random, so that they can.
+// order sorts operations by key, so that two transactions that lock as they go cannot deadlock. In random order they
+// can.
 func (h *chooser) order(ops []history.Op) {
 	if h.config.LockOrder == RandomOrder {
 		h.source.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })

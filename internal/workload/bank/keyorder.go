@@ -6,11 +6,9 @@ import "slices"
 // many accounts there are.
 const keyWindow = 1 << 20
 
-// keyOrder gives out the keys of the accounts so that those of each window of
-// numbers ascend as the primary key has them: by the BAN, then by the BIC. A database
-// sorts what it is given in order much faster into its primary key (half the time for a
-// million rows was seen), and an engine that keeps rows in the order of the key writes
-// them one behind the other.
+// keyOrder yields the keys of the accounts. Within each window of numbers they ascend in the order of the primary
+// key: by BAN, then by BIC. A database inserts sorted rows much faster; half the time for a million rows was seen. An
+// engine that keeps rows in the order of the key writes them one behind the other.
 type keyOrder struct {
 	formula  *formula
 	accounts uint64
@@ -19,7 +17,7 @@ type keyOrder struct {
 	window   [2][]uint64
 }
 
-// bankBits are those of the bank in a key.
+// bankBits is the number of bits of the bank in a key.
 const bankBits = keyBits - banBits
 
 // banFirst puts the BAN of a key before its bank, and bankFirst back.

@@ -20,7 +20,7 @@ func (d *dialectOnly) Claim(string) (db.Claim, error) {
 	return db.Claim{Level: isolation.Serializable}, nil
 }
 
-// TestLockedNeedsLocks: a style that the database does not have is refused before anything
+// TestLockedNeedsLocks checks that a style that the database does not have is refused before anything
 // is loaded.
 func TestLockedNeedsLocks(t *testing.T) {
 	for _, locks := range []bool{true, false} {

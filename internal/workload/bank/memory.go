@@ -1,6 +1,6 @@
 package bank
 
-// What a check of the bank takes, in bytes, as `make bench` measures it.
+// The memory that a check of the bank takes, in bytes, as `make bench` measures it.
 const (
 	checkFixed   = 150 << 20 // whatever the run
 	checkAccount = 48

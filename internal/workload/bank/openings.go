@@ -11,12 +11,12 @@ import (
 	"stroppy/internal/workload/sampling"
 )
 
-// Clients open accounts in a few bank codes and close them again, take them under a balance
-// and top them up again, and read by predicate all accounts of one of these codes, or those
-// under that balance. An account that clients open has a number from
-// firstOpened on: the run is in it, so that no run uses a number of another's, and within
-// the run each client has every so manieth number. Its key is that number's, as of any
-// account; a client takes its next number whose key is of one of these codes.
+// Clients open and close accounts in a few bank codes, take them under a balance and top them up again. They read by
+// predicate all accounts of one of these codes, or the accounts under that balance.
+//
+// The number of an opened account begins at firstOpened and contains the run, so that no run uses a number of another
+// run. Within the run each of n clients has every n-th number. The key follows from the number, as for any account. A
+// client takes its next number whose key has one of these codes.
 //
 //	bit 47: 1 | bits 46-33: the run | bits 32-0: a count of the run
 const (
@@ -26,18 +26,15 @@ const (
 	openedLowest  = 10_00    // cents that an account is opened with, at least
 	openedHighest = 1_000_00 // and at most
 
-	// codeLimit is the rule over a predicate: what the clients of one run have opened in
-	// one bank code may hold so many cents together. Who opens an account reads what is
-	// there, and is refused if the new one would be too much.
+	// codeLimit is a rule over a predicate: the limit, in cents, of all accounts that the clients of one run opened
+	// in one bank code. An opening reads these accounts, and is refused if the new one would exceed the limit.
 	codeLimit = 5_000_00
 
-	// lowBalance is what an opened account is to hold, and lowCover the rule over the
-	// accounts that hold less: the bank stands in for what they lack of it, and those that
-	// the clients of one run have opened in one bank code may lack so many cents together.
-	// Who takes an account under it reads which are there, and is refused if the new one
-	// would be too much. (Berenson and others, A Critique of ANSI SQL Isolation Levels,
-	// 1995, section 4.2, has such a rule over a predicate: hours of tasks that together
-	// must not exceed 8.)
+	// lowBalance is the balance that an opened account should hold. lowCover is the rule over accounts that hold
+	// less: the limit, in cents, of what the accounts of one run in one bank code may lack together. A withdrawal
+	// that takes an account under lowBalance reads these accounts, and is refused if the sum would exceed the limit.
+	// Berenson and others describe such a rule over a predicate: hours of tasks that together must not exceed 8 (A
+	// Critique of ANSI SQL Isolation Levels, 1995, section 4.2).
 	lowBalance = openedLowest
 	lowCover   = 30_00
 )
@@ -81,7 +78,7 @@ func (c *codes) of(f *formula, n uint64) (anchor uint64, ok bool) {
 	return uint64(a), a >= 0
 }
 
-// opener is what a client needs to open and to close accounts.
+// opener holds what a client needs to open and to close accounts.
 type opener struct {
 	codes *codes
 	next  uint64 // count of the next number to try
@@ -95,8 +92,8 @@ type holding struct {
 	low bool // it was taken under the balance
 }
 
-// number returns the next number of the client whose key is of one of the codes, or false
-// when the run has used all its numbers.
+// number returns the client's next number whose key has one of the codes. ok is false after all numbers of the run
+// were used.
 func (h *chooser) number() (n uint64, ok bool) {
 	for o := &h.opener; o.next < 1<<countBits; {
 		n = firstOpened | h.run<<countBits | o.next
@@ -132,8 +129,8 @@ func (h *chooser) prepareOpening(tx *history.Transaction) {
 	tx.Ops = append(tx.Ops, leg(payer, -amount), leg(n, amount))
 }
 
-// prepareLow takes one of the client's opened accounts under the balance, or tops up one
-// that is under it, from the account that closings pay into.
+// prepareLow takes one of the client's opened accounts under the balance. It may also top up an account under it,
+// from the account that closings pay into.
 func (h *chooser) prepareLow(tx *history.Transaction) {
 	o := &h.opener
 	if len(o.open) == 0 {
@@ -187,8 +184,8 @@ func opened(tx *history.Transaction) *history.Op {
 	return nil
 }
 
-// member notes an account that a read by predicate has found. What the transaction has
-// planned on it is observed there.
+// member records an account that a read by predicate found. If the transaction has planned an operation on it, that
+// operation observes the account.
 func (h *chooser) member(tx *history.Transaction, key uint64, s workload.State) {
 	n := h.formula.number(key)
 	if n >= h.accounts && n < firstOpened {
@@ -278,8 +275,7 @@ func absent(op *history.Op) {
 	op.State = history.Absent
 }
 
-// special says that a transaction of this kind changes an opened account, or reads by
-// predicate.
+// special reports whether a transaction of this kind changes an opened account, or reads by predicate.
 func special(k history.Kind) bool {
 	return k >= opening && k <= topUp || k == byPredicate || k == byBalance
 }
@@ -327,7 +323,7 @@ func (h *chooser) settle(tx *history.Transaction, err error) {
 	}
 }
 
-// predicates is what the checks need to know of accounts that clients open.
+// predicates returns what the checks need to know of accounts that clients open.
 func (f *formula) predicates(accounts uint64, anchors int) *totals.Predicates {
 	c := newCodes(f, min(anchors, int(min(accounts, 1<<bankBits))))
 	return &totals.Predicates{

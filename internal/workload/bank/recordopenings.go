@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/workload"
 )
 
-// recordOpenings is a client that opens and closes accounts of a database of records.
-// The accounts of a bank code are a range of ids. What it reads it writes back by value,
-// whatever the style: a record that was changed since the snapshot refuses that.
+// recordOpenings is a client that opens and closes accounts in a database of records. The accounts of a bank code are
+// a range of ids. The client writes back by value, whatever the style, so a record that changed since the snapshot
+// refuses the write.
 type recordOpenings struct {
 	*workload.RecordClient
 	*chooser
@@ -89,8 +89,7 @@ func (c *recordOpenings) transact(ctx context.Context, tx *history.Transaction) 
 	return c.End(ctx, tx, 0)
 }
 
-// insertOrDelete makes the record of an account that is opened, or takes that of one
-// that is closed away.
+// insertOrDelete makes the record of an opened account, or deletes the record of a closed one.
 func (c *recordOpenings) insertOrDelete(ctx context.Context, tx *history.Transaction) error {
 	own := opened(tx)
 	id := c.AppendID(nil, own.Object)

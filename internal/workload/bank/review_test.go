@@ -16,15 +16,14 @@ import (
 	"stroppy/internal/workload"
 )
 
-// What keys begin with in the adapter over key-value stores.
+// Prefixes of keys in the adapter over key-value stores.
 const (
 	accountPrefix = tableAccount + "/"
 	ledgerPrefix  = tableLedger + "/"
 )
 
-// lateKV is a store of which the accounts and the ledger are scanned one after
-// the other, while transfers that their clients had given up still commit: one
-// after each of the first scans of the accounts.
+// lateKV is a store whose accounts and ledger are scanned one after the other while abandoned transfers still commit.
+// One commits after each of the first scans of the accounts.
 type lateKV struct {
 	standInKV
 	database
@@ -159,7 +158,7 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	return results, nil
 }
 
-// TestLateCommitIsNoViolation: a transfer that commits while the end state is
+// TestLateCommitIsNoViolation checks that a transfer that commits while the end state is
 // downloaded must not look like a ledger that does not fit its accounts.
 func TestLateCommitIsNoViolation(t *testing.T) {
 	for _, late := range []int{0, 1, 3} {
@@ -173,7 +172,7 @@ func TestLateCommitIsNoViolation(t *testing.T) {
 	}
 }
 
-// TestWrongBooksAreDownloaded: what stays wrong is what the database holds.
+// TestWrongBooksAreDownloaded checks that books that stay wrong are the content of the database.
 func TestWrongBooksAreDownloaded(t *testing.T) {
 	s := &lateKV{hidden: 3}
 	results, err := downloaded(t, s)

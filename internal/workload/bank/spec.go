@@ -96,7 +96,7 @@ func withCodes(runs []history.Header) bool {
 	return slices.ContainsFunc(runs, func(h history.Header) bool { return h.Keys[keyCodes] != "" })
 }
 
-// format is that of amounts; of an audit, which reads the whole bank, it is short.
+// format returns the format of amounts. An audit, which reads the whole bank, has a short form.
 func format() workload.Format {
 	f := workload.FormatAmounts(money.Text)
 	f.Short = func(tx *history.Transaction, _ workload.Objects) string {
@@ -150,7 +150,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	return New(database, b)
 }
 
-// What the header of a history keeps besides the run's numbers.
+// Keys in the header of a history besides the run's numbers.
 const (
 	keyAudits    = "audits"     // a second
 	keyAuditSize = "audit_size" // accounts of the load that each audit reads
@@ -204,7 +204,7 @@ const (
 	RMW    = "rmw"    // read, compute, write the absolute value
 )
 
-// Config says what the bank is and what its clients do.
+// Config configures the bank and its clients.
 type Config struct {
 	workload.Session
 	// Accounts and Seed make the bank. Zero is right only where an earlier load
@@ -220,9 +220,8 @@ type Config struct {
 	// The shares of payrolls, joint transfers and inquiries among all
 	// transactions; the rest are plain transfers.
 	PayrollShare, JointShare, InquiryShare float64
-	// OpeningShare is the share of openings and closings, LowShare that of withdrawals and
-	// top-ups, and PredicateShare that of reads by predicate, in the codes of the first
-	// PredicateCodes accounts.
+	// OpeningShare is the share of openings and closings. LowShare is the share of withdrawals and top-ups, and
+	// PredicateShare the share of reads by predicate. They use the codes of the first PredicateCodes accounts.
 	OpeningShare, PredicateShare, LowShare float64
 	PredicateCodes                         int
 	// LargeShare is the share of transfers that ask for more than is likely there.
@@ -311,7 +310,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// openings says that clients open accounts, or read by predicate.
+// openings reports whether clients open accounts, or read by predicate.
 func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare+c.LowShare > 0 }
 
 // Omits implements workload.Selective.
@@ -322,7 +321,7 @@ func (c *Config) anchors(accounts uint64) int {
 	return max(1, int(min(uint64(c.PredicateCodes), accounts)))
 }
 
-// facts are what the metadata of a bank as it is configured keep, but for their values.
+// facts returns the metadata of the configured bank, without their values.
 func (c *Config) facts() map[string]string {
 	facts := map[string]string{factTotal: ""}
 	if c.openings() {
@@ -334,8 +333,8 @@ func (c *Config) facts() map[string]string {
 	return facts
 }
 
-// checkAccounts says whether the transactions fit a number of accounts, which
-// may be known only once the bank is attached to.
+// checkAccounts returns an error if the transactions do not fit a number of accounts. It may be known only after
+// Attach.
 func (c *Config) checkAccounts(accounts uint64) error {
 	switch {
 	case accounts < minAccounts || accounts > MaxAccounts:

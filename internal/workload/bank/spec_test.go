@@ -111,8 +111,8 @@ func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.R
 	return check.Verdict(checked.Results), named
 }
 
-// TestEndStateOfSeveral: of several end states the last one counts, in whatever
-// order the directories are named, and one that is too old decides nothing.
+// TestEndStateOfSeveral checks that the last of several end states counts, in any order of the directories. An end
+// state that is too old decides nothing.
 func TestEndStateOfSeveral(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)
@@ -138,7 +138,7 @@ func TestEndStateOfSeveral(t *testing.T) {
 	}
 }
 
-// TestEndStateThatIsKnownToBeLater: what was downloaded after all runs is taken
+// TestEndStateThatIsKnownToBeLater checks that what was downloaded after all runs is taken
 // before one of more rows, and shows what was lost.
 func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	b := newBooks(t)
@@ -162,7 +162,7 @@ func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	}
 }
 
-// TestClocksOfSeveral: runs of one boot have one real time.
+// TestClocksOfSeveral checks that runs of one boot have one real time.
 func TestClocksOfSeveral(t *testing.T) {
 	b := newBooks(t)
 	on := func(id string) map[string]string {
@@ -177,7 +177,7 @@ func TestClocksOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixedRecordings: what cannot be checked together is an error, never a
+// TestMixedRecordings checks that what cannot be checked together is an error, never a
 // violation.
 func TestMixedRecordings(t *testing.T) {
 	b := newBooks(t)
@@ -201,7 +201,7 @@ func (a *asked) Err() error {
 	return nil
 }
 
-// TestInterruptedCheckDirs: a check that is ended has an error and no result,
+// TestInterruptedCheckDirs checks that a check that is ended has an error and no result,
 // wherever it is ended.
 func TestInterruptedCheckDirs(t *testing.T) {
 	tier.SkipUnderRace(t)
@@ -221,8 +221,8 @@ func TestInterruptedCheckDirs(t *testing.T) {
 	}
 }
 
-// TestEndStateOfNow: what a check has downloaded counts, and not what the runs found at
-// their own ends, even where the database has lost rows since and so has fewer.
+// TestEndStateOfNow checks that the end state downloaded by a check counts, not the end states of the runs. This
+// holds even if the database has lost rows since.
 func TestEndStateOfNow(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)

@@ -107,14 +107,12 @@ func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err er
 	return result, err
 }
 
-// atomic changes each balance by a relative update and lets the schema refuse
-// what the bank does not allow. Unless it is a joint transfer it asks for no
-// result before its end, so that it takes one round trip where statements can
-// be pipelined.
+// atomic changes each balance by a relative update, and lets the schema refuse what the bank does not allow. Except
+// for a joint transfer it needs no result before its end, so a pipelined transfer takes one round trip.
 func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind == joint {
-		// What is read is what the decision rests on, so it is what the transaction has
-		// observed, whatever the updates find afterwards.
+		// The decision rests on what was read here, so the transaction has observed these values, whatever the
+		// updates find afterwards.
 		reason, err := c.readPair(ctx, tx, c.Flush)
 		if err != nil {
 			return err
@@ -183,9 +181,9 @@ func (c *sqlClient) addRelative(ctx context.Context, tx *history.Transaction, i 
 	return err
 }
 
-// readPair reads the accounts that are not credited, which are two, in one statement, so
-// that even an isolation that gives each statement its own snapshot shows them as they
-// were together. get makes the result available. The reason is that one is not there.
+// readPair reads the two accounts that are not credited in one statement. Even an isolation level with a snapshot per
+// statement then shows them together. get makes the result available. The reason is set if one of them does not
+// exist.
 func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get func(context.Context) error) (reason history.Reason, err error) {
 	for i := range tx.Ops {
 		if tx.Ops[i].Amount <= 0 {

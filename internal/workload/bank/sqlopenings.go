@@ -12,7 +12,7 @@ import (
 // openingTexts are the statements of accounts that clients open and close.
 type openingTexts struct {
 	byCode *db.Statement // all accounts of a bank code
-	low    *db.Statement // those of them that hold less than a balance
+	low    *db.Statement // the accounts among them that hold less than a balance
 	insert *db.Statement
 	remove *db.Statement
 }
@@ -140,7 +140,7 @@ func (c *sqlClient) addRead(ctx context.Context, tx *history.Transaction, i int)
 	return err
 }
 
-// unread says that no statement of its own reads the account of an operation.
+// unread reports whether no separate statement reads the account of an operation.
 func (c *sqlClient) unread(tx *history.Transaction, op *history.Op) bool {
 	if op.Object >= firstOpened {
 		return tx.Kind == opening

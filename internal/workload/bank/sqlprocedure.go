@@ -12,24 +12,23 @@ import (
 	"stroppy/internal/workload"
 )
 
-// verdicts are what a procedure answers: the transfer is done, or a rule of the bank
-// refused it and nothing was written.
+// verdicts holds the answers of a procedure: the transfer is done, or a rule of the bank refused it and nothing was
+// written.
 var verdicts = [...]history.Reason{0, insufficientFunds, noSuchAccount}
 
 //go:embed transfer.*.sql
 var transferTexts embed.FS
 
-// newProcedure returns the procedure of one style. It takes the keys and the amounts as
-// lists with commas; an amount of 0 stands for an account that is only read. at_least is
-// what the payer and that account must keep together, 0 if there is no such rule. It
-// returns one row an account in the order given: the verdict, and the account's balance,
-// version and last transfer before; NULL where nothing was read.
+// newProcedure returns the procedure of one style. It takes the keys and the amounts as lists with commas; an amount
+// of 0 marks an account that is only read. The payer and that account together must keep at_least, 0 without such a
+// rule. The procedure returns one row per account in the order given: the verdict, and the account's balance, version
+// and last transfer before. A value that was not read is NULL.
 func newProcedure(d *db.Dialect, style string) *db.Procedure {
 	return db.ReadProcedure(transferTexts, "transfer", "stroppy_transfer_"+style, d, style,
 		[]db.Type{db.Integer, db.Text, db.Text, db.Text, db.Decimal}, append([]db.Type{db.Integer}, stateColumns...))
 }
 
-// errAnswer says that a procedure returned something else than it is made to.
+// errAnswer is the error of a procedure that returned an impossible result.
 var errAnswer = &db.Error{
 	Class: db.Fatal, Op: "call the stored procedure of the transfer",
 	Err: errors.New("its answer is not one row an account with a known verdict: another program has replaced it"),

@@ -68,7 +68,7 @@ func TestCensusIsBounded(t *testing.T) {
 	}
 }
 
-// TestSealNamesWhatDiffers: a part that has lost rows is named before one that has others.
+// TestSealNamesWhatDiffers checks that a part that has lost rows is named before one that has others.
 func TestSealNamesWhatDiffers(t *testing.T) {
 	accounts, ledger := partOf(t, row(1, "a")), partOf(t, row(1, "a"), row(2, "b"))
 	accounts.Name, ledger.Name = "the accounts", "the ledger"

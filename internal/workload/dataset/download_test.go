@@ -51,7 +51,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadInterrupted: nobody waits for a download that is called off, and nothing
+// TestDownloadInterrupted checks that nobody waits for a download that is called off, and nothing
 // is downloaded that nobody is attached to.
 func TestDownloadInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"stroppy/internal/workload"
 )
 
-// appender makes the appends of one client. Which stream it appends to, and what, is
-// a function of the seed, the run, the client's number and how often it was asked; at
-// which place is the database's. It allocates nothing once its buffer has the length
-// of the longest value.
+// appender makes the appends of one client. The stream and the content are a function of the seed, the run, the
+// client's number and the number of calls. The database decides the place. The appender allocates nothing once its
+// buffer has the length of the longest value.
 type appender struct {
 	formula formula
 	config  *Config
@@ -19,7 +18,7 @@ type appender struct {
 
 	value []byte
 
-	// Of the append that is tried.
+	// The append that is tried.
 	tried  uint64 // the place of its first event in the latest try; 0: that did not get so far
 	before uint64 // the same of the try before; 0: there was none
 
@@ -81,8 +80,8 @@ func done(tx *history.Transaction, end uint64) {
 	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
 }
 
-// ends are where the streams of a client alone end: by stream of its own, its last place,
-// plus 1; 0 is not known. Of shared ones nothing is kept.
+// ends holds where a client's own streams end: by stream, its last place plus 1; 0 is not known. Nothing is kept for
+// shared streams.
 type ends struct {
 	client *appender
 	after  []uint64

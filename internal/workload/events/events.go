@@ -1,39 +1,34 @@
-// Package events is the log of events: streams to whose ends clients append, and of
-// which everything is read back in the end. It is written once for each data model.
+// Package events is the log of events: clients append to the ends of streams, and everything is read back at the end.
+// It is written once for each data model.
 //
 // # The log
 //
-// The entries of a stream have the numbers 1, 2, 3 … without a gap; place 0 is the
-// stream's origin, which the load makes and nobody removes. One commit appends
-// --batch events to one stream, at the places after its last entry. With as many
-// streams as clients, the default, each client has a stream of its own and remembers
-// where it ends; with more, it goes round among its own. With fewer, several clients
-// append to one: they read its end in the transaction, and of two that read the same
-// one only one can commit. The other is aborted and tried again.
+// The entries of a stream have the numbers 1, 2, 3 … without a gap. Place 0 is the stream's origin, which the load
+// makes and nobody removes. One commit appends --batch events to one stream, at the places after its last entry.
 //
-// A value is ASCII, incompressible but for the two bits of each byte that ASCII
-// leaves unused, and a function of the seed, the transaction's id and the event's
-// number within its batch. It begins with these two, its length and a checksum
-// (CRC-32C), so that whoever reads it can prove without its writer that it is whole;
-// see value.go. --fragment splits it into pieces, rows or keys of their own, each
-// with the id and the number: a piece of another event cannot pass for one of this.
+// By default each client has a stream of its own and remembers its end. With more streams than clients, a client
+// takes its own streams in turn. With fewer, several clients append to one stream: they read its end in the
+// transaction, and of two that read the same end only one can commit. The other is aborted and tried again.
 //
-// # What became of an append that nobody answered
+// A value is ASCII, incompressible but for the two unused bits of each byte. It is a function of the seed, the
+// transaction's id and the event's number within its batch. It begins with these two, its length and a checksum
+// (CRC-32C). So a reader can prove without the writer that it is whole; see value.go. --fragment splits it into
+// pieces, each a row or key of its own. Each piece has the id and the number, so it cannot pass for a piece of
+// another event.
 //
-// To look whether its events are there is not enough: it may still be on its way. But it
-// can only be applied at the place that its client had tried, while that place is free:
-// by the primary key in SQL, and in a key-value store and in one of records by the
-// stream's end, which every append reads and writes. So the look-up takes the place with a tombstone, and then reads
-// who has it:
+// # Lost answers
 //
-//   - the tombstone: the append can never be applied any more. It is aborted.
-//   - the append itself: it was applied, all of its batch at once. It is committed.
-//   - another client's: the place is gone, so it can never be applied. It is aborted.
+// A look-up for the events of a lost append is not enough, because the append may be on its way. But it can be
+// applied only at the place that its client tried, while that place is free. SQL ensures this by the primary key.
+// Key-value stores and records ensure it by the stream's end, which every append reads and writes. So the look-up
+// takes the place with a tombstone, and then reads what is there:
+// - The tombstone: the append can never be applied any more. It is aborted.
+// - The append itself: it was applied, with its whole batch. It is committed.
+// - Another client's entry: the place is taken, so the append can never be applied. It is aborted.
 //
-// The answer stays true whatever is still on its way. A tombstone is a void entry: the
-// log has no hole where it stands, and the next append stands behind it. Earlier tries need
-// no look-up: the database has said that they were not applied. To check that, each new
-// try reads the place of the try before, and reports its own events there.
+// The answer stays true whatever is on its way. A tombstone is a void entry: the log has no hole there, and the next
+// append stands behind it. Earlier tries need no look-up, because the database has reported that they were not
+// applied. To check this, each new try reads the place of the try before, and reports its own events there.
 package events
 
 import (
@@ -51,7 +46,7 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "events"
 
-// kind is what a log of events is to a database.
+// kind describes a log of events to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "log of events", Things: "streams", Make: "stroppy run events", Schema: 1,
 	Table: "stroppy_events_meta",
@@ -134,7 +129,7 @@ func rule(m *dataset.Metadata, c dataset.Census) string {
 // columnPlace is the last place of a stream.
 const columnPlace = "place"
 
-// Header is what the history must keep for the checks; valid after Attach.
+// Header returns what the checks need in the history; valid after Attach.
 func (e *Log) Header() history.Header {
 	return e.Complete(history.Header{
 		Kinds:   []history.Declared{appends.Named("append")},

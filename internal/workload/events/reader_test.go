@@ -112,7 +112,7 @@ func TestReadingRefuses(t *testing.T) {
 			list[at+2].body = append(list[at+2].body, written(&f)[at+6].body...)
 			return list
 		},
-		"its value is that of event 0": func(list []piece) []piece {
+		"its value belongs to event 0": func(list []piece) []piece {
 			for i := range 3 {
 				list[at+i].body = list[i].body
 			}

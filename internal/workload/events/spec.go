@@ -76,11 +76,11 @@ func declared() []check.Declared {
 	}
 }
 
-// Config is what a log has and what is appended to it.
+// Config configures the log and the appends.
 type Config struct {
 	workload.Session
 	Clients  int
-	Seed     uint64 // 0: that of the log in the database
+	Seed     uint64 // 0: the seed of the log in the database
 	Streams  uint64 // 0: as many as the log in the database has
 	Batch    int    // events in one commit
 	Size     Size   // of the values
@@ -108,8 +108,8 @@ func (c *Config) Validate() error {
 // pieces is how many pieces the longest value has.
 func (c *Config) pieces() uint64 { return (c.Size.High + c.Fragment - 1) / c.Fragment }
 
-// limit fills in the size of a piece and refuses commits that the database cannot
-// take. around is what a piece takes beside its part of the value, in bytes.
+// limit sets the size of a piece and refuses commits that the database cannot take. around is the number of bytes
+// that a piece needs beside its part of the value.
 func (c *Config) limit(database db.Database, around uint64) error {
 	l := database.Limits()
 	most := uint64(l.Value)
@@ -124,7 +124,7 @@ func (c *Config) limit(database db.Database, around uint64) error {
 	}
 	commit := uint64(c.Batch) * (c.Size.High + c.pieces()*around)
 	if most := uint64(l.Commit); most > 0 && commit > most {
-		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of up to %d bytes, and this database takes at most %d in one: take a smaller batch or a smaller value-size",
+		return fmt.Errorf("%d events of up to %d bytes make commits of up to %d bytes, and this database takes at most %d: use a smaller batch or value-size",
 			c.Batch, c.Size.High, commit, most)
 	}
 	return nil
@@ -140,8 +140,7 @@ func (c *Config) Settings() []setting.Setting {
 	}
 }
 
-// defaultEvents is how many events are appended where nobody says how many, or how
-// long: as many as in the study that the workload repeats.
+// defaultEvents is the number of events of a run without a given length, as in the study that the workload repeats.
 const defaultEvents = 4096
 
 // DefaultCount implements workload.Counted.
@@ -166,7 +165,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	return New(database, e)
 }
 
-// What the header of a history keeps for the checks.
+// Keys in the header of a history for the checks.
 const (
 	keyBatch = "batch"    // events in one commit
 	keyLow   = "size_low" // bytes of a value
@@ -210,7 +209,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	return results, err
 }
 
-// configs are what the appends of the given runs are like. There are few, and mostly one.
+// configs holds the distinct configurations of the given runs, mostly one.
 type configs []configOfRun
 
 type configOfRun struct {
@@ -234,13 +233,13 @@ func configOf(h history.Header) (c Config, err error) {
 		if n, e := strconv.ParseUint(h.Keys[key], 10, 64); e == nil && n >= least && n <= most {
 			return n
 		}
-		err = fmt.Errorf("the header of the history says that %s is %q, which no run has", key, h.Keys[key])
+		err = fmt.Errorf("the header of the history has the impossible %s %q", key, h.Keys[key])
 		return 0
 	}
 	c.Batch = int(number(keyBatch, 1, maxBatch))
 	c.Size = Size{number(keyLow, leastValue, maxValue), number(keyHigh, leastValue, maxValue)}
 	if err == nil && c.Size.Low > c.Size.High {
-		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", c.Size.Low, c.Size.High)
+		err = fmt.Errorf("the header of the history has impossible sizes of values, %d to %d bytes", c.Size.Low, c.Size.High)
 	}
 	return c, err
 }

@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// table is that of all pieces of all entries. Its key is what an append is sure of.
-// A body that is NULL is that of a tombstone, or of a stream's origin.
+// table holds all pieces of all entries. An append depends on its key. A tombstone and the origin of a stream have a
+// body of NULL.
 const table = "stroppy_events"
 
 type sqlModel struct {
@@ -108,7 +108,7 @@ type sqlClient struct {
 	ends ends
 }
 
-// errTaken says that another client has appended at the place first.
+// errTaken is the error if another client has appended at the place first.
 var errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: errors.New("another client took the place at the same time")}
 
 // Attempt implements load.Client.
@@ -185,7 +185,7 @@ func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end
 	return end, there, nil
 }
 
-// wrote says that what was read of a place is an event of a transaction.
+// wrote reports whether the content of a place is an event of a transaction.
 func wrote(r *db.Result, id history.ID) bool {
 	return r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id && r.Row(0)[1].Int == 0
 }

@@ -40,7 +40,7 @@ func (t *took) join(other *took) {
 	t.from, t.to = min(t.from, other.from), max(t.to, other.to)
 }
 
-// measurement is what the committed appends of a recorded run took, without its warm-up.
+// measurement holds the time that the committed appends of a recorded run took, without its warm-up.
 type measurement struct {
 	check.Meter
 	batch int
@@ -90,8 +90,8 @@ func (m *measurement) tables() []workload.Table {
 	return all.tables(m.batch)
 }
 
-// tables are the measurements of one commit with the same divided by the batch, and
-// those of all clients together.
+// tables returns the measurements of one commit, the same divided by the batch, and the measurements of all clients
+// together.
 func (t *took) tables(batch int) []workload.Table {
 	events := t.commits * uint64(batch)
 	row := func(name string, count uint64, divisor float64) []string {
@@ -104,8 +104,8 @@ func (t *took) tables(batch int) []workload.Table {
 		Rows:    [][]string{row("event", events, float64(batch)), row("commit", t.commits, 1)},
 		Notes: []string{
 			"A commit's time is from when its first try was sent until its answer, all tries included.",
-			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three values of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, batch),
-			"Counted are the commits that were acknowledged after the warm-up, those of all clients: times of different clients overlap, so that they do not add up to the time of the run.",
+			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three values of an event are the values of a commit divided by %d, the events of one commit.", t.commits, t.commits, batch),
+			"Counted are the commits of all clients that were acknowledged after the warm-up. Times of different clients overlap, so they do not add up to the time of the run.",
 		},
 	}
 	if t.lookedUp > 0 {

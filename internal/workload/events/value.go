@@ -66,9 +66,8 @@ func appendBody(b []byte, base, length uint64) []byte {
 	return b[:end]
 }
 
-// fault says what is wrong with a value that stands where event member of
-// transaction id should; empty if it is that event, whole and byte for byte.
-// scratch is used for the value as it should be, and returned.
+// fault compares a value with event member of transaction id, byte for byte. It returns what is wrong, or an empty
+// string. It uses scratch for the expected value, and returns scratch.
 func (f *formula) fault(value []byte, id history.ID, member uint32, scratch []byte) (string, []byte) {
 	if len(value) < leastValue {
 		return fmt.Sprintf("it has %d bytes, fewer than any event", len(value)), scratch
@@ -79,9 +78,9 @@ func (f *formula) fault(value []byte, id history.ID, member uint32, scratch []by
 	sum, ok4 := workload.Base64.Parse(value[sumAt:headLength])
 	switch {
 	case !ok1 || !ok2 || !ok3 || !ok4:
-		return "its first bytes are not those of an event", scratch
+		return "its first bytes are no event", scratch
 	case history.ID(writer) != id || uint32(number) != member:
-		return fmt.Sprintf("its value is that of event %d of %v", number, history.ID(writer)), scratch
+		return fmt.Sprintf("its value belongs to event %d of %v", number, history.ID(writer)), scratch
 	case length != uint64(len(value)):
 		return fmt.Sprintf("it has %d bytes, and %d were written", len(value), length), scratch
 	case uint32(sum) != workload.Checksum(value, sumAt, headLength):

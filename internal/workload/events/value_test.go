@@ -49,8 +49,7 @@ func TestValuesAreAFunctionOfTheSeed(t *testing.T) {
 	}
 }
 
-// TestValuesDoNotCompress: of each byte six bits are random, so that no more than a
-// quarter can be saved.
+// TestValuesDoNotCompress checks that six bits of each byte are random, so that no more than a quarter can be saved.
 func TestValuesDoNotCompress(t *testing.T) {
 	f := formula{1}
 	value := f.appendValue(nil, 1, 0, 1<<20)
@@ -103,7 +102,7 @@ func TestEveryDamageOfAValueIsSeen(t *testing.T) {
 	}
 }
 
-// TestAForgedChecksumDoesNotHelp: a value that is consistent in itself is still held
+// TestAForgedChecksumDoesNotHelp checks that a value that is consistent in itself is still held
 // byte by byte.
 func TestAForgedChecksumDoesNotHelp(t *testing.T) {
 	f := formula{3}

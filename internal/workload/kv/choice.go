@@ -7,14 +7,12 @@ import (
 	"stroppy/internal/workload/sampling"
 )
 
-// chooser makes the transactions of one client. What it makes depends on the seed,
-// the run, the client's number and how often it was asked, on nothing else. It
-// allocates nothing once the slice of operations has its size.
+// chooser makes the transactions of one client. They depend on the seed, the run, the client's number and the number
+// of calls alone. The chooser allocates nothing once the slice of operations has its size.
 //
-// Of the keys, uniform and zipfian choose among those of the load. Latest chooses
-// among those that this client inserted, the latest first, and then those of the
-// load, its last first: to know of what others have inserted it would have to wait
-// for them, and then what one client does would depend on when another was answered.
+// The distributions uniform and zipfian choose keys of the load. Latest chooses keys that this client inserted, the
+// latest first, and then keys of the load, the last first. The inserts of other clients are not considered: a client
+// would have to wait for them, and its transactions would depend on the timing.
 type chooser struct {
 	formula *formula
 	source  *rand.Rand

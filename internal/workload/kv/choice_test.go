@@ -31,7 +31,7 @@ func prepare(c Config, run, client uint64, count int) []history.Transaction {
 	return list
 }
 
-// TestChoicesAreOfTheSeed: the same client of the same run does the same; another
+// TestChoicesAreOfTheSeed checks that the same client of the same run does the same; another
 // client, run or seed does something else.
 func TestChoicesAreOfTheSeed(t *testing.T) {
 	for _, distribution := range []string{Uniform, Zipfian, Latest} {
@@ -59,7 +59,7 @@ func TestChoicesAreOfTheSeed(t *testing.T) {
 	}
 }
 
-// TestSharesAreKept: each kind comes as often as asked for, and has the operation that
+// TestSharesAreKept checks that each kind comes as often as asked for, and has the operation that
 // it needs.
 func TestSharesAreKept(t *testing.T) {
 	c := mixed()
@@ -88,7 +88,7 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-// TestPureMixes: a mix of one kind has no other, whatever rounding does.
+// TestPureMixes checks that a mix of one kind has no other, whatever rounding does.
 func TestPureMixes(t *testing.T) {
 	for kind, c := range map[history.Kind]Mix{
 		get: {Reads: 1}, put: {Updates: 1}, insert: {Inserts: 1}, scan: {Scans: 1}, modify: {Modifies: 1},
@@ -103,7 +103,7 @@ func TestPureMixes(t *testing.T) {
 	}
 }
 
-// TestInsertsNeverMeet: no two inserts of any clients and runs are of one record.
+// TestInsertsNeverMeet checks that no two inserts of any clients and runs are of one record.
 func TestInsertsNeverMeet(t *testing.T) {
 	c := mixed()
 	seen := map[uint64]bool{}
@@ -125,7 +125,7 @@ func TestInsertsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestDistributions: zipfian has a few records often and not next to each other, and
+// TestDistributions checks that zipfian has a few records often and not next to each other, and
 // latest has what the client inserted last.
 func TestDistributions(t *testing.T) {
 	counts := func(distribution string) map[uint64]int {
@@ -195,7 +195,7 @@ func TestConfigIsHeldToSense(t *testing.T) {
 	}
 }
 
-// TestPrepareAllocatesNothing: nor does anything else that a client does on its own.
+// TestPrepareAllocatesNothing checks that nor does anything else that a client does on its own.
 func TestPrepareAllocatesNothing(t *testing.T) {
 	for _, distribution := range []string{Uniform, Zipfian, Latest} {
 		c := mixed()

@@ -67,8 +67,8 @@ func (c *client) newValue(tx *history.Transaction) []byte {
 	return c.value
 }
 
-// mayWrite says whether a transaction writes after it has read its record. Without an
-// error the transaction is rejected if it does not.
+// mayWrite reports whether a transaction writes after it has read its record. If it returns false without an error,
+// the transaction is rejected.
 func mayWrite(tx *history.Transaction) (bool, error) {
 	op := &tx.Ops[0]
 	switch {

@@ -69,7 +69,7 @@ func (c *client) try(t testing.TB, kind history.Kind, n uint64, size int64) *his
 	return tx
 }
 
-// TestEachKind: what each kind of transaction sees and leaves.
+// TestEachKind checks that what each kind of transaction sees and leaves.
 func TestEachKind(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	sees := func(what string, op history.Op, state history.State, last history.ID) {
@@ -97,7 +97,7 @@ func TestEachKind(t *testing.T) {
 	sees("a read after an insert", c.try(t, get, fresh, 0).Ops[0], history.Whole, added.ID)
 }
 
-// TestScansBringWhatFollows: from any record, as many as asked for, as sorting all keys
+// TestScansBringWhatFollows checks that from any record, as many as asked for, as sorting all keys
 // says.
 func TestScansBringWhatFollows(t *testing.T) {
 	for _, records := range []uint64{1, 2, 40, 3000} {
@@ -149,7 +149,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 	}
 }
 
-// TestSettle: what an unknown write becomes, by what is there.
+// TestSettle checks that what an unknown write becomes, by what is there.
 func TestSettle(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	written := c.try(t, put, 5, 64)
@@ -185,7 +185,7 @@ func (b *bent) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	return err
 }
 
-// TestBrokenValuesAreRecorded: a value that is not whole is reported, and does not end the
+// TestBrokenValuesAreRecorded checks that a value that is not whole is reported, and does not end the
 // run.
 func TestBrokenValuesAreRecorded(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
@@ -207,7 +207,7 @@ func TestBrokenValuesAreRecorded(t *testing.T) {
 	store.KVSession = healthy
 }
 
-// TestAttachRefusesOtherRecords: another seed, size or shape is refused in a sentence,
+// TestAttachRefusesOtherRecords checks that another seed, size or shape is refused in a sentence,
 // and what is not named is taken over.
 func TestAttachRefusesOtherRecords(t *testing.T) {
 	d := openMemory(t, "memory:")
@@ -243,7 +243,7 @@ func TestAttachRefusesOtherRecords(t *testing.T) {
 	}
 }
 
-// TestAttemptAllocatesNothing: beyond what the database does, which here is nothing.
+// TestAttemptAllocatesNothing checks that beyond what the database does, which here is nothing.
 func TestAttemptAllocatesNothing(t *testing.T) {
 	config := mixed()
 	w := opened(t, noop.Open(), config)
@@ -257,7 +257,7 @@ func TestAttemptAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestEndState: what is downloaded of each record, and of what no formula makes.
+// TestEndState checks that what is downloaded of each record, and of what no formula makes.
 func TestEndState(t *testing.T) {
 	d := openMemory(t, "memory:")
 	w := opened(t, d, mixed())

@@ -1,11 +1,11 @@
-// Package kv is the key-value workload: records of a key and a value, of which a
-// transaction reads one, writes one, inserts one, reads and writes one, or reads
-// several in their order. The mixes are those of YCSB (Cooper et al., Benchmarking
-// Cloud Serving Systems with YCSB, SoCC 2010) and that of a public profile of nine
-// reads to one write.
+// Package kv is the key-value workload: records of a key and a value. A transaction reads one, writes one, inserts
+// one, reads and writes one, or reads several in order.
 //
-// Every value says who wrote it. So each read that a client was answered can be held
-// against everything that was written.
+// Most mixes come from YCSB (Cooper et al., Benchmarking Cloud Serving Systems with YCSB, SoCC 2010). The default is
+// a public profile of nine reads to one write.
+//
+// Every value names its writer. So each read that a client was answered can be compared with everything that was
+// written.
 package kv
 
 import (
@@ -44,7 +44,7 @@ const (
 	scan = 2*history.Numbered | history.ReadOnly // reads records in the order of their keys
 )
 
-// kinds are those of all transactions, in the order of their shares.
+// kinds holds the kinds of all transactions, in the order of their shares.
 var kinds = [...]history.Declared{
 	get.Named("read"), put.Named("update"), insert.Named("insert"), scan.Named("scan"), modify.Named("read-modify-write"),
 }
@@ -82,7 +82,7 @@ func New(database db.Database, c Config) (*Workload, error) {
 	return w, err
 }
 
-// Header is what the history must keep for the checks; valid after Attach.
+// Header returns what the checks need in the history; valid after Attach.
 func (w *Workload) Header() history.Header {
 	return w.Complete(history.Header{
 		Kinds:   kinds[:],
@@ -132,7 +132,7 @@ func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progres
 	})
 }
 
-// kind is what the records are to a database.
+// kind describes the records to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "record set", Things: "records", Make: "stroppy run kv", Schema: 1,
 	Table: "stroppy_kv_meta",

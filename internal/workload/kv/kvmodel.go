@@ -11,16 +11,15 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// kvModel is the workload on an ordered key-value store. The load is that of a database of
-// records. The clients use the keys directly, because a put then needs no read before it and
-// a read no decoding.
+// kvModel is the workload on an ordered key-value store. It loads as a database of records does. The clients use the
+// keys directly, because a put then needs no read before it and a read no decoding.
 type kvModel struct {
 	*dataset.Records
 	database db.KV
 	next     func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
-// entryBytes is what a store may add to a key and a value in a request.
+// entryBytes is the number of bytes that a store may add to a key and a value in a request.
 const entryBytes = 64
 
 func newKVModel(database db.KV, c *Config) (model, error) {
@@ -28,8 +27,7 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The key of a record is that of the collection's name, which is the prefix without its
-	// slash.
+	// The key of a record begins with the name of the collection, which is the prefix without its slash.
 	keys := &db.Collection{Name: prefix[:len(prefix)-1], ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}
 	m, f := &kvModel{database: database, next: next}, newFormula(c.Seed, c.Records, c.shape())
 	contents := dataset.Contents{
@@ -55,8 +53,8 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 		return nil, err
 	}
 	if store, ok := database.(db.Constrainer); ok {
-		// The last bytes of a record are named a column that means nothing, so that a store
-		// which makes values up makes them as long as these.
+		// The last bytes of a record are a column without a meaning. A store that makes values up then makes them as
+		// long as these.
 		filler := db.Column{Name: "filler", Offset: int(max(c.ValueLow, leastValue)) - 8}
 		err = store.Constrain([]db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{filler}}})
 	}
@@ -120,9 +118,9 @@ func (s *kvSession) transact(ctx context.Context, tx *history.Transaction) error
 // errEnough ends a scan that has brought what was asked for.
 var errEnough = errors.New("enough")
 
-// scan reads as many records as are asked for from a key on. It asks for a range
-// that holds them, as likely as not to one in a million, and goes on behind it if it
-// did not: a store that must collect a whole range collects no more than that.
+// scan reads the requested number of records from a key on. It asks for a range that holds them with a probability of
+// all but one in a million, and continues behind the range if necessary. A store that must collect a whole range then
+// collects little more than needed.
 func (s *kvSession) scan(ctx context.Context, tx *history.Transaction) error {
 	c := s.client
 	c.beginScan(tx)

@@ -29,10 +29,12 @@ const (
 	tailDigits  = 12 // of one 64-bit hash
 )
 
-// A value is, in digits of five bits: who wrote it, whose value it took the place
-// of, the record's number, its own length in bytes, and the CRC-32C of all its other
-// bytes; then filler. The CRC is over all bytes because that is cheap: the processor
-// computes it, 1,024 bytes in about 60 ns.
+// A value has these parts, in digits of five bits:
+// - its writer, and the writer of the value that it replaced;
+// - the record's number, and its own length in bytes;
+// - the CRC-32C of all its other bytes, and filler.
+//
+// The CRC covers all bytes because the processor computes it cheaply: 1,024 bytes in about 60 ns.
 const (
 	writerAt   = 0
 	previousAt = writerAt + 13
@@ -111,8 +113,7 @@ func (f *formula) number(key, scratch []byte) (uint64, bool) {
 	return f.places.Backward(place), string(scratch) == string(key)
 }
 
-// size returns how many bytes a value has that a transaction writes to record n;
-// those of the load have the writer 0.
+// size returns the number of bytes of the value that a transaction writes to record n. The load is writer 0.
 func (f *formula) size(n uint64, writer history.ID) int {
 	above, _ := bits.Mul64(sampling.Mix(f.seed^n^sampling.Mix(uint64(writer)+1)), f.high-f.low+1)
 	return int(f.low + above)

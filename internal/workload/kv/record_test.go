@@ -23,7 +23,7 @@ func numbers(rng *rand.Rand) []uint64 {
 	return list
 }
 
-// TestKeysAreABijection: a key gives its number back, keys are ordered as places are,
+// TestKeysAreABijection checks that a key gives its number back, keys are ordered as places are,
 // and no other text is a key.
 func TestKeysAreABijection(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -66,7 +66,7 @@ func TestKeysAreABijection(t *testing.T) {
 	}
 }
 
-// TestNeighboursByNumberAreNoneByKey: records that follow each other by number are far
+// TestNeighboursByNumberAreNoneByKey checks that records that follow each other by number are far
 // apart by key.
 func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
 	f := newFormula(7, 0, shapes()[2])
@@ -81,7 +81,7 @@ func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
 	}
 }
 
-// TestValuesGiveTheirWriter: a value gives back who wrote it, and one with any byte
+// TestValuesGiveTheirWriter checks that a value gives back who wrote it, and one with any byte
 // changed, cut short, or at another record is not whole.
 func TestValuesGiveTheirWriter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -126,7 +126,7 @@ func TestValuesGiveTheirWriter(t *testing.T) {
 	}
 }
 
-// TestValuesDoNotShrink: a compressor takes off no more than the
+// TestValuesDoNotShrink checks that a compressor takes off no more than the
 // two bits that printable text leaves unused.
 func TestValuesDoNotShrink(t *testing.T) {
 	f := newFormula(7, 0, shape{32, 64, 30_000})

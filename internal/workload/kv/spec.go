@@ -104,7 +104,7 @@ func declared() []check.Declared {
 	}
 }
 
-// found says what was found under a key.
+// found describes what was found under a key.
 func found(state history.State, bytes int64, last history.ID) string {
 	switch state {
 	case history.Absent:
@@ -124,7 +124,7 @@ const (
 	Latest  = "latest"  // the keys that were inserted last, most often
 )
 
-// Config says what the records are and what the clients do.
+// Config configures the records and the clients.
 type Config struct {
 	workload.Session
 	// Records, Seed, KeySize, ValueLow and ValueHigh make the records; sizes are in
@@ -146,7 +146,7 @@ type Config struct {
 	ZipfExponent float64
 }
 
-// Mix is what the transactions are, and which records they choose.
+// Mix configures the transactions and the choice of records.
 type Mix struct {
 	Reads, Updates, Inserts, Scans, Modifies float64 // shares, which add up to 1
 
@@ -297,8 +297,8 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	return results, err
 }
 
-// recordedFormula returns the formula of the records that all histories are of. It is an error if
-// their headers do not say how long keys and values are, or not the same.
+// recordedFormula returns the common formula of the records of all histories. It returns an error if their headers
+// lack the lengths of keys and values, or differ.
 func recordedFormula(recorded recording.Input) (*formula, error) {
 	headers := []history.Header{recorded.Header}
 	for _, source := range recorded.History {
@@ -309,7 +309,7 @@ func recordedFormula(recorded recording.Input) (*formula, error) {
 		s, err := shapeOf(h.Keys)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("check the recording of run %d: its header does not say how long keys and values are", h.Run)
+			return nil, fmt.Errorf("check the recording of run %d: its header lacks the lengths of keys and values", h.Run)
 		case i == 0:
 			first = s
 		case s != first:
@@ -319,8 +319,7 @@ func recordedFormula(recorded recording.Input) (*formula, error) {
 	return formulaOf(recorded.Header), nil
 }
 
-// formulaOf returns the formula of the records that a history is of. Of a header that
-// says no sizes it still knows places.
+// formulaOf returns the formula of a history's records. Without sizes in the header it still knows places.
 func formulaOf(h history.Header) *formula {
 	s, err := shapeOf(h.Keys)
 	if err != nil {
@@ -329,8 +328,8 @@ func formulaOf(h history.Header) *formula {
 	return newFormula(h.Seed, h.Objects, s)
 }
 
-// Number is the inverse of Name. What stands after the key can be left out.
-// The number alone, with the word or without, is enough for a record of the load.
+// Number is the inverse of Name. The text behind the key is optional. A record of the load needs its number alone,
+// with or without the word.
 func (f *formula) Number(name string) (uint64, error) {
 	key, _, _ := strings.Cut(name, " ")
 	n, ok := f.number([]byte(key), f.newKey())

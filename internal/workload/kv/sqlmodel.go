@@ -56,10 +56,9 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	return m, nil
 }
 
-// Fill implements dataset.Store. It clears away what an earlier load has left and makes
-// the records. Where the table has its key from the beginning they come in the order of
-// their keys, which makes its tree from left to right; else in that of their numbers, so
-// that neighbours by key are none on the disk, as after a long life.
+// Fill implements dataset.Store. It removes what an earlier load left, and makes the records. If the table has its
+// key from the beginning, records come in the order of keys, which builds its tree from left to right. Otherwise they
+// come in the order of numbers, so that neighbors by key are not neighbors on the disk, as after a long life.
 func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress func(done uint64)) error {
 	shape, records := m.config.shape(), loaded.Size
 	f := newFormula(loaded.Seed, records, shape)
@@ -162,9 +161,8 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 	return nil
 }
 
-// beforeUpdate reads the record that is then written, without a lock: whether another
-// may write in between is for the isolation to say. Where there is no record it ends
-// the transaction.
+// beforeUpdate reads the record that is written next, without a lock: the isolation decides whether another
+// transaction may write in between. If there is no record, it ends the transaction.
 func (s *sqlSession) beforeUpdate(ctx context.Context, tx *history.Transaction) (writes bool, err error) {
 	result, err := s.do(ctx, s.model.read, db.Value{Text: s.client.key})
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// TestTables: the measurements of a recording made by hand, in which the warm-up and what
+// TestTables checks that the measurements of a recording made by hand, in which the warm-up and what
 // was not committed do not count.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestOneValue: a quantile is the one that the rest of the report has of the same transactions.
+// TestOneValue checks that a quantile is the one that the rest of the report has of the same transactions.
 func TestOneValue(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{1, 2, 7, 100, 571, 5429} {

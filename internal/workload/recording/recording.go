@@ -1,6 +1,5 @@
-// Package recording opens what runs have recorded, for the checks: the histories of
-// one run or of several against the same data, and the end state that they are held
-// against.
+// Package recording opens the recordings of runs for the checks: the histories of one or several runs against the
+// same data, and the end state.
 package recording
 
 import (
@@ -16,14 +15,14 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Input is what a workload makes its checks from.
+// Input is the input of a workload's checks.
 type Input struct {
 	check.Input
 	Header history.Header // of the first recording: what it says of the data holds for all
 	Dir    string         // of the first recording
 
-	// Tables, where it is not nil, may be set to what the workload adds to the report of the
-	// one recording, if the checks have measured it.
+	// Tables, if not nil, may be set to the workload's tables for the report of the one recording, if the checks have
+	// measured them.
 	Tables *[]check.Table
 }
 
@@ -158,7 +157,7 @@ const manyAccounts = 1 << 33
 // rows: the checks would ask for each of them.
 func (s *recording) plausible() error {
 	if n := s.Header.Objects; s.End != nil && n > manyAccounts && s.End.Count() < n/2 {
-		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", s.dir, n, s.End.Count())
+		return fmt.Errorf("check %s: its history has %d accounts and its end state has %d rows: one of the two is damaged; restore it from a copy", s.dir, n, s.End.Count())
 	}
 	return nil
 }
@@ -244,13 +243,12 @@ func (r runs) last(ctx context.Context) (last *recording, err error) {
 	return last, nil
 }
 
-// after says that s has an end state that was downloaded after that of other, as far as that is known. A check
-// that downloads one names the runs that had ended before, and what it found is never
-// set aside for what they had found themselves: a database that has lost rows since is
-// to be checked against what it has now. Of states that say nothing of each other it is
-// the one that is later than all runs, then the one with the most rows, because a
-// ledger only grows. A wrong choice there, as among states of a database that loses
-// rows, shows in a run that it does not cover, and leaves the checks unknown.
+// after reports whether the end state of s was downloaded after the end state of other, as far as that is known.
+//
+// A check that downloads an end state names the runs that had ended before. Its end state always counts more than
+// theirs, because a database that has lost rows since must be checked against its current content. Among unrelated
+// end states, the one later than all runs counts, then the one with the most rows, because a ledger only grows. A
+// wrong choice shows in a run that the end state does not cover, and leaves the checks unknown.
 func (s *recording) after(other *recording) bool {
 	if sees, seen := s.sees(other), other.sees(s); sees != seen {
 		return sees
@@ -260,8 +258,8 @@ func (s *recording) after(other *recording) bool {
 	}
 	a, b := s.Header, other.Header
 	if !check.Driven(a) && !check.Driven(b) {
-		// Of a check the run's number is the one that no run had taken when it looked, by
-		// what the database said: more than the clocks of two machines show.
+		// The run number of a check is the first number that no run had taken, by the database. This is safer than
+		// the clocks of two machines.
 		if a.LoadID != "" && a.Run != b.Run {
 			return a.Run > b.Run
 		}
@@ -270,7 +268,7 @@ func (s *recording) after(other *recording) bool {
 	return s.rows > other.rows
 }
 
-// sees says that s is of a check before which the run of other had ended.
+// sees reports whether s belongs to a check before which the run of other had ended.
 func (s *recording) sees(other *recording) bool {
 	a, b := s.Header, other.Header
 	return !check.Driven(a) && check.Driven(b) && slices.Contains(check.Ended(a), b.Run)
@@ -312,7 +310,7 @@ type placed struct {
 	dir string
 }
 
-// Has says that it has the transactions of a client.
+// Has reports whether the recording has the transactions of a client.
 func (p placed) Has(client uint64) bool {
 	part, ok := p.recorded.(*history.Part)
 	return !ok || part.Has(client)

@@ -44,8 +44,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestClaims: a header that claims many more accounts than the end state has rows is
-// refused at once, and one of a database that lost rows is not.
+// TestClaims checks that a header with many more accounts than the end state has rows is refused at once. A database
+// that lost rows is not refused.
 func TestClaims(t *testing.T) {
 	for _, test := range []struct {
 		accounts uint64

@@ -106,8 +106,7 @@ func expm1Over(x float64) float64 {
 	return 1 + x*0.5*(1+x/3*(1+0.25*x))
 }
 
-// Settings are those of a workload that chooses accounts uniformly or by a Zipf
-// distribution.
+// Settings returns the settings of a workload that chooses accounts uniformly or by a Zipf distribution.
 func Settings(zipfian *bool, exponent *float64) []setting.Setting {
 	return []setting.Setting{
 		setting.Switch(zipfian, "zipfian", "choose few accounts often instead of all alike"),

@@ -10,9 +10,8 @@ import (
 // maxDelta: amounts are drawn uniformly from -maxDelta to maxDelta, as pgbench does.
 const maxDelta = 5000
 
-// chooser makes the transactions of one client. What it makes depends on the seed,
-// the run, the client's number and how often it was asked, on nothing else. It
-// allocates nothing once the slice of operations has its size.
+// chooser makes the transactions of one client. They depend on the seed, the run, the client's number and the number
+// of calls alone. The chooser allocates nothing once the slice of operations has its size.
 type chooser struct {
 	size                  size
 	source                *rand.Rand

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// books are the sums of an end state, of which the first three are the same as long
-// as nobody changes the tables while they are read.
+// books holds the sums of an end state. The first three are equal as long as nobody changes the tables during the
+// reads.
 type books struct {
 	moved   [noKind]int64 // of all rows of a kind: balances less openings
 	history int64         // of the deltas of all rows of the history

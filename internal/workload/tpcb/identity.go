@@ -26,8 +26,8 @@ func accountsForAll(c dataset.Census) bool {
 	return len(c) <= int(noKind)+1 || c[noKind+1].Sums[columnBare] == 0
 }
 
-// untouched reports whether a census of branches, tellers, accounts and the history is that of
-// tables which `pgbench -i` has made: the history is empty, and every balance is zero.
+// untouched reports whether a census shows tables that `pgbench -i` has made: the history is empty, and every balance
+// is zero.
 func untouched(c dataset.Census) bool {
 	for k := range noKind {
 		if c[k].Missing != nil || c[k].Sums[columns[k].balance] != 0 {
@@ -60,8 +60,8 @@ func threeTablesRule(f *facts, c dataset.Census) string {
 	return ""
 }
 
-// oneTableRule returns what contradicts the data in a census of rows with versions, of the
-// history, of the runs that kept none, and of rows without versions if there are any.
+// oneTableRule returns what contradicts the data in a census. The parts are rows with versions, the history, runs
+// that kept none, and rows without versions.
 func oneTableRule(f *facts, c dataset.Census) string {
 	rows, history, bare := &c[0], &c[1], &c[2]
 	if !f.versions && len(c) > 3 { // rows without versions have a part of their own

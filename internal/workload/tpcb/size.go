@@ -59,8 +59,8 @@ func (s *size) Name(n uint64) string {
 	return kindNames[k] + " " + strconv.FormatUint(id, 10)
 }
 
-// ratioOf returns scale and ratio of rows that are there: the scale is the largest
-// number that divides all three. Of pgbench's rows it is pgbench's.
+// ratioOf returns scale and ratio of existing rows: the scale is the largest number that divides all three. For
+// pgbench's rows it is pgbench's scale.
 func (s size) ratioOf() (scale uint64, ratio [noKind]uint64) {
 	for _, rows := range s {
 		for rows != 0 {

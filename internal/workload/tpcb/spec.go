@@ -42,7 +42,7 @@ func declared() []check.Declared {
 	return []check.Declared{
 		{
 			Name: check.Total, Needs: history.EndState,
-			About: "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed " +
+			About: "the balances of accounts, of tellers and of branches grew by the same sum, the sum of all committed " +
 				"amounts",
 		},
 		{
@@ -151,7 +151,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 func checks(ctx context.Context, input recording.Input) ([]check.Result, error) {
 	f, err := recorded(input.Header)
 	if err != nil {
-		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", input.Dir)
+		return nil, fmt.Errorf("check %s: its header lacks the numbers of branches, tellers and accounts: it is damaged", input.Dir)
 	}
 	in := totals.GroupsInput{
 		Input: input.Input, Words: sentenceWords(),
@@ -173,7 +173,7 @@ func sentenceWords() check.Words {
 	return check.Words{One: "transaction", Book: "history", Part: "row", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
-// Config says what is loaded and what the clients do.
+// Config configures the data and the clients.
 type Config struct {
 	workload.Session
 	// Scale, Ratio and Seed make the data. Zero is right only where an earlier load
@@ -185,8 +185,8 @@ type Config struct {
 	Clients int
 	History bool // each transaction adds its row to the history
 
-	// Versions lets each row count the transactions that touched it, in tables that
-	// are not pgbench's. Where there is no SQL they do so unless Plain is set.
+	// Versions lets each row count the transactions that touched it, in tables that are not pgbench's. Without SQL
+	// rows do so unless Plain is set.
 	Versions bool
 	// Plain asks for rows without versions on any database.
 	Plain bool
@@ -197,8 +197,7 @@ type Config struct {
 	ZipfExponent float64 // of rank^-exponent, above 0
 }
 
-// DefaultConfig is what runs without being asked: pgbench's ratio. Seed and Clients
-// are the caller's.
+// DefaultConfig returns the default: pgbench's ratio. The caller sets Seed and Clients.
 func DefaultConfig() Config {
 	return Config{Scale: 1, Ratio: [noKind]uint64{1, 10, 100_000}, History: true, ZipfExponent: 0.99}
 }

@@ -121,8 +121,8 @@ func (m *sqlModel) postings(ctx context.Context, own *texts) (unexpected, last u
 	return unexpected, last, err
 }
 
-// takeOpenings is one statement, and thereby one snapshot at any isolation: what
-// each row holds less what the history says that it got.
+// takeOpenings returns one statement, which therefore reads one snapshot at any isolation. It computes what each row
+// holds beyond its entries in the history.
 func takeOpenings(own *texts, s size) string {
 	part := func(k kind, first uint64, value, where, table string) string {
 		return "SELECT " + columns[k].id + " + " + strconv.FormatInt(int64(first)-1, 10) + " AS place, " + value + " AS balance FROM " + table + where

@@ -10,8 +10,8 @@ import (
 	"stroppy/internal/workload"
 )
 
-// fillerLength is that of an id as text: the letter s and sixteen hexadecimal
-// digits, of the 22 characters of the history's filler.
+// fillerLength is the length of an id as text: the letter s and sixteen hexadecimal digits. The history's filler has
+// 22 characters.
 const fillerLength = 1 + workload.IDLength
 
 func putFiller(dst *[fillerLength]byte, id history.ID) {
@@ -66,9 +66,9 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
 }
 
-// attempt returns noSuchRow if one of the rows was not there. Such a transaction changes
-// nothing, unless its statements and its commit had to travel together and the table of the
-// history takes any row, as that of pgbench does.
+// attempt returns noSuchRow if one of the rows does not exist. Such a transaction changes nothing, with one
+// exception: its statements and its commit had to travel together, and the history takes any row, as in pgbench's
+// tables.
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) (history.Reason, error) {
 	if c.call != nil {
 		return c.callProcedure(ctx, tx)
@@ -108,7 +108,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) (histo
 	return 0, nil
 }
 
-// misses says that a statement of the transaction found no row, where its results show that.
+// misses reports whether a statement of the transaction found no row, if its results show that.
 func (c *sqlClient) misses() bool {
 	for i, result := range c.results {
 		t, r := &c.texts.of[kindOf(i)], c.Result(result)
@@ -143,8 +143,8 @@ func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error
 	return err
 }
 
-// The arguments of add are made in functions of their own, because copies of them on the
-// stack that waits for the database would make it larger for each of 10,000 clients.
+// The arguments of add are made in separate functions, because copies of them would enlarge the waiting stack of each
+// of 10,000 clients.
 //
 //go:noinline
 func (c *sqlClient) updateArgs(tx *history.Transaction, i int) []db.Value {
@@ -184,10 +184,9 @@ func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) 
 	return 0, nil
 }
 
-// ResolveUnknown implements load.Client. In pgbench's own history no look-up is right for
-// ever, as the package says: the outcome stays unknown, and the end state decides.
-// Where the id is a key, the look-up takes it with a tombstone, unless the
-// transaction has it.
+// ResolveUnknown implements load.Client. In pgbench's own history no look-up is final (see the package), so the
+// outcome stays unknown and the end state decides. If the id is a key, the look-up takes it with a tombstone, unless
+// the transaction has it.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if !c.texts.versions {
 		tx.Outcome = history.Unknown

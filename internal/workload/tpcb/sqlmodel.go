@@ -127,8 +127,8 @@ func (m *sqlModel) row(row []db.Value, n uint64) {
 // empty is text without a character, which is not NULL.
 var empty = []byte{}
 
-// Prepare implements dataset.Store. It makes the stored procedure, which may be of an
-// older program, and marks a run that keeps no history, for the checks of later ones.
+// Prepare implements dataset.Store. It makes the stored procedure, which may come from an older program. For the
+// checks of later runs it marks a run that keeps no history.
 func (m *sqlModel) Prepare(ctx context.Context, run uint64) error {
 	if err := m.SQL.Prepare(ctx, run); err != nil || m.config.History {
 		return err

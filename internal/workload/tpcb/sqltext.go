@@ -18,9 +18,8 @@ const (
 	versionedPrefix = "stroppy_tpcb_"
 )
 
-// tableOpening holds what rows held before they were first driven, beyond what the
-// history says; and for each run that kept no history a row whose place is its
-// number below zero.
+// tableOpening holds the balances before the first run that the history does not explain. Each run that kept no
+// history also has a row there, whose place is its negative number.
 const tableOpening = "stroppy_tpcb_opening"
 
 // texts are the SQL of one form of the data in one dialect, made once.
@@ -39,7 +38,7 @@ type texts struct {
 	bare     *db.Statement // marks a run that keeps no history
 }
 
-// tableTexts are those of one of the three tables.
+// tableTexts holds the texts of one of the three tables.
 type tableTexts struct {
 	name         string
 	update, read *db.Statement // of a transaction; read is nil where it needs none
@@ -213,7 +212,7 @@ func (t *texts) createOpening() string {
 		" NOT NULL PRIMARY KEY,\n\tbalance " + t.dialect.IntegerType + " NOT NULL\n)" + t.dialect.TableOptions
 }
 
-// tables are those of this form, in the order in which they are removed.
+// tables returns the tables of this form, in the order in which they are removed.
 func (t *texts) tables() []string {
 	return []string{t.history, t.of[account].name, t.of[teller].name, t.of[branch].name}
 }

@@ -12,13 +12,13 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// dataKind is what the data are to a database.
+// dataKind describes the data to a database.
 var dataKind = dataset.Kind{
 	Workload: Name, Noun: "tpcb data", Things: "table rows", Unit: "rows", Make: "stroppy run tpcb", Schema: 1,
 	Table: "stroppy_tpcb_meta",
 }
 
-// What the metadata keep besides what all metadata have.
+// These metadata belong to tpcb alone.
 const (
 	factScale      = "scale"
 	factRatio      = "ratio"
@@ -28,7 +28,7 @@ const (
 	factCount      = 5
 )
 
-// facts are what the metadata say of the data, besides what all metadata say.
+// facts holds the metadata of the data, besides the common ones.
 type facts struct {
 	size       size
 	scale      uint64

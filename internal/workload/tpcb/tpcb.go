@@ -1,35 +1,27 @@
-// Package tpcb is the transaction of TPC-B as pgbench has it: an account, a teller
-// and a branch each get an amount, and a row of the history says so. Tables,
-// columns, types and statements are pgbench's own, so that pgbench runs on what
-// this package has loaded, and this package on what `pgbench -i` has loaded.
+// Package tpcb is pgbench's transaction of TPC-B: an account, a teller and a branch each get an amount, and the
+// history gets a row. Tables, columns, types and statements are pgbench's own. So pgbench runs on data that this
+// package has loaded, and this package on data of `pgbench -i`.
 //
 // # Exactly once
 //
-// pgbench leaves the column filler of its history empty. Here it holds the id of
-// the transaction, so that the history says which transactions were applied and
-// how often, at the cost of no statement.
+// pgbench leaves the column filler of its history empty. Here it holds the id of the transaction. So the history
+// shows which transactions were applied and how often, without an additional statement.
 //
-// The price is that an id cannot be closed: pgbench's history has no key, so a
-// look-up that does not find an id keeps nobody from applying it later. Nor can a
-// lock on one of the three rows, for the lost transaction may not have reached its
-// first row yet. Only a statement more in each transaction could, and then it would
-// no longer be pgbench's. So a transaction whose answer was lost stays unknown for
-// its client, and the end state, whose history has its id or has not, decides: the
-// checks count it as applied or not without doubt. In the rows with versions, which
-// are not pgbench's, the id is the key of the history, and in a key-value store it
-// is a key of its own; there a look-up writes a tombstone under it, and is right for
-// ever.
+// The price is that an id cannot be closed. pgbench's history has no key, so after a look-up that finds no id the
+// transaction can still be applied. A lock on one of the three rows does not help, because the lost transaction may
+// not have reached its first row. Only another statement in each transaction could close the id, and that would no
+// longer be pgbench's transaction. So a transaction with a lost answer stays unknown for its client, and the history
+// in the end state decides. With --versions the id is the key of the history, and in a key-value store it is a key of
+// its own. There a look-up writes a tombstone under it, and is final.
 //
-// Without the history nothing shows whether a lost transaction was applied. The
-// balances are then checked against what was acknowledged, and as soon as one outcome
-// is unknown that comparison is unknown too.
+// Without the history nothing shows whether a lost transaction was applied. The balances are then compared with the
+// acknowledged transactions. One unknown outcome makes this comparison unknown.
 //
-// # Data that others have made
+// # Data of others
 //
-// What a pgbench before us has left is part of the opening: when its tables are
-// driven for the first time, what each row holds beyond the rows of the history is
-// written into a table of our own, in one statement. Rows of the history without an
-// id are somebody else's and explain balances as ours do.
+// The data of an earlier pgbench are part of the opening. At the first run on its tables, one statement writes into
+// a table of our own what each row holds beyond the rows of the history. Rows of the history without an
+// id belong to others and explain balances as ours do.
 package tpcb
 
 import (
@@ -111,13 +103,13 @@ func New(database db.Database, c Config) (*TPCB, error) {
 	return t, err
 }
 
-// What the header of a history keeps besides the facts of the data.
+// Keys in the header of a history besides the facts of the data.
 const (
 	keyHistory = "history"
 	keyMode    = "mode"
 )
 
-// Header is what the history must keep for the checks; valid after Attach.
+// Header returns what the checks need in the history; valid after Attach.
 func (t *TPCB) Header() history.Header {
 	keys := t.facts.metadata()
 	delete(keys, factAdopted)

@@ -144,8 +144,8 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// TestChoice: pgbench's ranges, each row of its own kind, the same again from the same
-// seed, and as often the one as the other.
+// TestChoice checks pgbench's ranges, that each row has its own kind and is chosen equally often, and that a seed
+// repeats its choices.
 func TestChoice(t *testing.T) {
 	s := size{3, 7, 50}
 	a, b := newChooser(&Config{}, s, 5, 1, 2), newChooser(&Config{}, s, 5, 1, 2)

@@ -19,9 +19,9 @@
 //
 // # Data of others
 //
-// The data of an earlier pgbench are part of the opening. At the first run on its tables, one statement writes into
-// a table of our own what each row holds beyond the rows of the history. Rows of the history without an
-// id belong to others and explain balances as ours do.
+// The data of an earlier pgbench are part of the opening. At the first run, one statement writes into a table of our
+// own what each row holds beyond the history. Rows of the history without an id belong to others and explain balances
+// as ours do.
 package tpcb
 
 import (

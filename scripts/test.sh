@@ -122,6 +122,14 @@ install() {
 		/usr/include/raft.h:libraft-dev /usr/include/uv.h:libuv1-dev /usr/include/sqlite3.h:libsqlite3-dev
 }
 
+# site builds the documents, in which a dead link is an error.
+site() {
+	code=0
+	./tools/site/build.sh || code=$?
+	[ $code -ne 3 ] || { echo "skipped engine: documentation site: its generator cannot be installed"; return 0; }
+	return $code
+}
+
 # versions fetches the named servers, or all, and kubernetes builds an API server ("control") or a node.
 # Tests that need one are skipped if that fails.
 versions() { if STROPPY_TEST_VERSIONS=$(./scripts/versions.sh "$@"); then export STROPPY_TEST_VERSIONS; else unset STROPPY_TEST_VERSIONS; fi; }
@@ -147,12 +155,17 @@ full() {
 	background=$!
 	(watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'; exit $status) >"$scratch/dqlite" 2>&1 &
 	dqlite=$!
+	site >"$scratch/site" 2>&1 &
+	site=$!
 	race
 	unwatched=$(awk '/^func Test/ { split($2, name, "("); test = name[1] } /tier\.SkipUnderRace\(/ { print test }' \
 		$(git ls-files 'internal/*_test.go') | sort -u | paste -s -d '|' -)
 	tests "$(for p in $short; do echo "./internal/$p"; done)" -count 1 -run "^($unwatched)\$"
 	wait $background || status=1
 	wait $dqlite || status=1
+	wait $site || status=1
+	echo "== documentation site"
+	cat "$scratch/site"
 	echo "== tests of dqlite, in a program with C"
 	cat "$scratch/dqlite"
 	echo "== tests of what makes releases, of what is deployed, and of the benchmarks"

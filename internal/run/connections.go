@@ -112,8 +112,8 @@ type recordedMoves struct {
 	moves []stats.Move
 }
 
-// readConnections reads connections.jsonl; nil where there is none, as of an older run. A
-// line that was cut off is left out.
+// readConnections reads connections.jsonl. It returns nil if there is no file, as in an older run. A line that was
+// cut off is left out.
 func readConnections(dir string) (*recordedMoves, error) {
 	path := filepath.Join(dir, ConnectionsFile)
 	data, err := os.ReadFile(path)
@@ -213,7 +213,7 @@ func (c *conductor) acknowledged(read *recordedMoves) error {
 	return nil
 }
 
-// surely leaves the overlaps that are longer than what is not known of the clients' clocks.
+// surely returns the overlaps that are longer than the uncertainty of the clients' clocks.
 func surely(list []stats.Overlap, h history.Header) []stats.Overlap {
 	uncertain := h.Uncertainty()
 	return slices.DeleteFunc(list, func(o stats.Overlap) bool {
@@ -234,7 +234,7 @@ func (c *conductor) kept(run uint64) (*stats.Kept, error) {
 	return stats.KeptOf(end.Rows(), run)
 }
 
-// shownAcknowledgements is the form of the result.
+// shownAcknowledgements returns the acknowledgements in the form of the result.
 func shownAcknowledgements(read *recordedMoves, intervals []stats.Acknowledging, overlaps []stats.Overlap, during [][2]stats.Acknowledging, ledger bool) *report.Acknowledgements {
 	shown := func(i stats.Acknowledging) report.Acknowledged {
 		s := report.Acknowledged{

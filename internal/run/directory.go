@@ -29,7 +29,7 @@ const (
 	HistoryDir     = "history"
 )
 
-// Directory is the place of everything that one run leaves.
+// Directory holds all files of one run.
 type Directory struct {
 	Path string
 	log  *os.File
@@ -42,7 +42,7 @@ var ErrNotEmpty = errors.New("it is not empty")
 type UnusableError struct {
 	Path string
 	Err  error
-	Of   string // what is to be put there, such as a comparison; empty: a run
+	Of   string // the intended content, such as a comparison; empty: a run
 }
 
 func (e *UnusableError) Error() string {
@@ -55,8 +55,8 @@ func (e *UnusableError) Error() string {
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// Unusable is the error of a directory that could not be read, made or written to: an
-// *UnusableError, unless it is the machine that failed, as with a full disk.
+// Unusable returns the error of a directory that could not be read, made or written to. It is an *UnusableError,
+// unless the machine failed, as with a full disk.
 func Unusable(path string, err error) error {
 	for _, reason := range []error{ErrNotEmpty, fs.ErrPermission, fs.ErrExist, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL} {
 		if errors.Is(err, reason) {
@@ -147,7 +147,7 @@ func open(path string, flag int) (*Directory, error) {
 // History returns the folder of the history and the end state.
 func (d *Directory) History() string { return filepath.Join(d.Path, HistoryDir) }
 
-// Write puts a file in place at once: nobody ever sees half of it.
+// Write writes a file and puts it in place at once: nobody ever sees half of it.
 func (d *Directory) Write(name string, data []byte) error {
 	return d.WriteFrom(name, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -173,7 +173,7 @@ func (d *Directory) Append(name string, line []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// WriteFrom is Write for what is made while it is written.
+// WriteFrom is like Write for data that are made while they are written.
 func (d *Directory) WriteFrom(name string, write func(io.Writer) error) error {
 	if err := report.WriteFile(d.Path, name, write); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Join(d.Path, name), err)

@@ -50,7 +50,7 @@ func keepDrawings(dir string, checks []report.Check) error {
 	return err
 }
 
-// drawings are the names of the drawings in a run's directory, relative to it.
+// drawings returns the names of the drawings in a run's directory, relative to it.
 func drawings(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, report.DrawingsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// showEvery is how often progress is shown during the load phase.
+// showEvery is the interval in which progress is shown during the load phase.
 const showEvery = 250 * time.Millisecond
 
 // drive opens the clients and the history, generates the load, and closes both again.
@@ -88,8 +88,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// collect takes in what the workers have recorded, if there are any, after a load phase that
-// ended with err.
+// collect collects the recordings of the workers, if there are any, after a load phase that ended with err.
 func (c *conductor) collect(err error) error {
 	if c.o.Workers == nil {
 		return err
@@ -105,7 +104,7 @@ func (c *conductor) collect(err error) error {
 	return err
 }
 
-// generator is the load phase, in this process or in its workers.
+// generator returns the load phase, in this process or in its workers.
 func (c *conductor) generator(o *load.Options) Generator {
 	if c.o.Workers != nil {
 		return c.o.Workers.Generator(*o)
@@ -113,7 +112,7 @@ func (c *conductor) generator(o *load.Options) Generator {
 	return load.New(*o)
 }
 
-// background is how many clients there are beside the measured ones.
+// background returns the number of clients beside the measured ones.
 func (c *conductor) background(o *load.Options) int {
 	if attended, ok := c.o.Plan.Config.(workload.Attended); ok && c.o.Workers != nil { // which open them
 		return attended.BackgroundClients()
@@ -121,7 +120,7 @@ func (c *conductor) background(o *load.Options) int {
 	return len(o.Background)
 }
 
-// loadOptions are the plan's, without clients, history and start.
+// loadOptions returns the options of the plan, without clients, history and start.
 func (c *conductor) loadOptions() load.Options { return LoadOptions(&c.o.Plan, c.o.Workload.Header()) }
 
 // LoadOptions returns the options of a plan, without clients and start.
@@ -154,7 +153,7 @@ func (c *conductor) driveKeys() map[string]string {
 	return keys
 }
 
-// clockReadings is how often the clock is read, of which the narrowest reading counts.
+// clockReadings is the number of readings of a clock, of which the narrowest counts.
 const clockReadings = 20
 
 // SharedClock returns the name of the clock that all processes of this machine share, and its time at start, in
@@ -243,7 +242,7 @@ func Reach(ctx context.Context, try func() error) error {
 	return reach(ctx, &left, try)
 }
 
-// reach is Reach with so much time left, of which it takes what it needs after a failure.
+// reach is Reach with a remaining time, from which it subtracts its waiting.
 func reach(ctx context.Context, left *time.Duration, try func() error) error {
 	began := time.Now()
 	for again := false; ; again = true {

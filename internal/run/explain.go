@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// explain writes into the result what caused a violation, who is responsible and what to do.
+// explain writes the cause of a violation, the responsible part and the cure into the result.
 func (c *conductor) explain(results []check.Result) {
 	ranking := cause.Rank(results)
 	first := ranking.First
@@ -84,7 +84,7 @@ func (c *conductor) style() cause.Style {
 	return cause.Style{Update: update, Unsafe: update == unsafe.Value, Safe: unsafe.Safe}
 }
 
-// headline gathers the time of a finding and what happened then.
+// headline returns the time of a finding and the events at that time.
 func (c *conductor) headline(f *cause.Found) text.Headline {
 	h := text.Headline{Found: f, From: time.Duration(f.First), To: time.Duration(f.Last)}
 	if f.Kind == cause.LostWrites && c.result.Acknowledgements != nil {
@@ -116,7 +116,7 @@ func (c *conductor) headline(f *cause.Found) text.Headline {
 // mostNodes bounds the nodes and leaders that a headline names.
 const mostNodes = 2
 
-// leaderWithin is how long before or after the violations a change of the leader is named with them.
+// leaderWithin is the largest distance in time from the violations to a change of the leader that is named with them.
 const leaderWithin = 30 * time.Second
 
 // faultDuring returns the latest fault that was active at the first violation. Without one, it returns the first
@@ -138,7 +138,7 @@ func (c *conductor) faultDuring(from, to time.Duration) *text.Fault {
 	return found
 }
 
-// isolations lists those that the database has, with what it claims at each.
+// isolations returns the isolation levels of the database, with its claim at each.
 func (c *conductor) isolations() (list []report.IsolationLevel) {
 	listed, ok := c.o.Database.(db.Isolated)
 	if !ok {

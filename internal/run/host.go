@@ -30,7 +30,7 @@ type hostWatch struct {
 	samples   []hostSecond
 }
 
-// hostSecond is one interval: the machine, and what processes outside the run took of it.
+// hostSecond holds one interval: the machine, and the use of it by processes outside the run.
 type hostSecond struct {
 	resource.HostSample
 	outside *float64 // processors
@@ -82,7 +82,7 @@ func (s *hostSecond) full() bool {
 	return s.Busy != nil && s.outside != nil && *s.Busy+*s.Steal*float64(s.Processors) >= fullHost*float64(s.Processors)
 }
 
-// mean is of the values that are known, weighted by their time; nil if none is.
+// mean returns the mean of the known values, weighted by their time, or nil.
 func mean(samples []hostSecond, of func(*hostSecond) *float64) *float64 {
 	var sum, time float64
 	for i := range samples {
@@ -96,7 +96,7 @@ func mean(samples []hostSecond, of func(*hostSecond) *float64) *float64 {
 	return new(sum / time)
 }
 
-// seconds is the length of the samples.
+// length returns the total length of the samples.
 func length(samples []hostSecond) (sum time.Duration) {
 	for i := range samples {
 		sum += samples[i].To - samples[i].From
@@ -104,7 +104,7 @@ func length(samples []hostSecond) (sum time.Duration) {
 	return sum
 }
 
-// host sums the samples up; nil if there is none. mine is as of starvedBy.
+// host sums up the samples; nil without samples. mine is as for starvedBy.
 func (h *hostWatch) host(mine bool) *report.Host {
 	if len(h.samples) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func orZero(x *float64) *float64 {
 	return x
 }
 
-// runDelay is how long the client's threads waited for a processor; nil if that is not known.
+// runDelay returns how long the client's threads waited for a processor; nil if that is not known.
 func (h *hostWatch) runDelay() *float64 {
 	var sum *float64
 	for i := range h.samples {
@@ -197,7 +197,7 @@ func (h *hostWatch) warnings(mine, together bool) []report.Warning {
 	return []report.Warning{w}
 }
 
-// describeHost is a warning with the means of the samples that it is about, one at least.
+// describeHost returns a warning with the means of the samples, of which there must be one.
 func describeHost(kind report.WarningKind, samples []hostSecond) report.Warning {
 	value := func(of func(*hostSecond) *float64) float64 { return *orZero(mean(samples, of)) }
 	w := report.Warning{Kind: kind, Of: float64(samples[0].Processors)}
@@ -216,8 +216,7 @@ func describeHost(kind report.WarningKind, samples []hostSecond) report.Warning 
 	return w
 }
 
-// warn writes what is known of the machine, and the warnings that the measurements must not be read
-// without.
+// warn writes the properties of the machine, and the warnings that a reader of the measurements needs.
 func (c *conductor) warn(l *load.Result) {
 	r, h := c.result, c.host
 	on := false // servers may be on this machine
@@ -305,10 +304,9 @@ func clientWarnings(host []report.Warning, u clientUse) []report.Warning {
 
 // Environment holds what the caller knows of the place of a run.
 type Environment struct {
-	// Servers is where the database's servers run, one of report's constants; empty: it is
-	// not known.
+	// Servers is the place of the database's servers, one of report's constants; empty: it is not known.
 	Servers string
-	// Data are the folders that hold the database's data on this machine.
+	// Data holds the folders with the database's data on this machine.
 	Data  []string
 	Build report.Build
 }

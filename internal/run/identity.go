@@ -21,7 +21,7 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// identify takes up which run the files that follow are of.
+// identify sets the run to which the following files belong.
 func (c *conductor) identify() error {
 	id, err := history.IdentityIn(c.o.Dir.History())
 	if err == nil && id != (history.Identity{}) {
@@ -39,8 +39,7 @@ func ReadResult(dir string) (*report.Result, error) {
 	return r, oneIdentity(dir, r)
 }
 
-// digests are the SHA-256 of the files in dir that have no identity of their own, as far
-// as they are there, by their names.
+// digests returns the SHA-256 of the existing files in dir that have no identity of their own, by name.
 func digests(dir string) (map[string]string, error) {
 	sums := map[string]string{}
 	drawn, err := drawings(dir)
@@ -61,12 +60,12 @@ func digests(dir string) (map[string]string, error) {
 	return sums, nil
 }
 
-// evidence are the files that checks read beside the history, and connections.jsonl. They name
-// their run, and grow until it ends.
+// evidence returns the files that checks read beside the history, and connections.jsonl. They name their run, and
+// grow until it ends.
 func evidence() []string { return []string{FaultsFile, NodesFile, ConnectionsFile} }
 
-// digestsOf are the digests of the files in dir that a result keeps. Once the run has ended, the
-// evidence is among them, and never changes.
+// digestsOf returns the digests of the files in dir that a result keeps. After the end of the run they include the
+// evidence, which never changes then.
 func digestsOf(dir string, r *report.Result) (map[string]string, error) {
 	sums, err := digests(dir)
 	if err != nil || !r.Finished {

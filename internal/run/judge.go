@@ -84,7 +84,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	return nil
 }
 
-// resolved is nil if the end state decided nothing.
+// resolved returns nil if the end state decided nothing.
 func resolved(r check.Resolved) *report.Resolved {
 	if r.Unknown == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (c *conductor) decide(results []check.Result, committed uint64) {
 	c.result.Verdict = verdict.String()
 }
 
-// speaker makes the sentences about findings, with the nouns of the workload.
+// speaker returns the maker of sentences about findings, with the nouns of the workload.
 func (c *conductor) speaker() text.Speaker { return text.Speaker{Words: c.o.Spec.Words} }
 
 // endedEarly says, before the reason, that a person ended the load phase or that nothing

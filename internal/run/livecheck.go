@@ -73,7 +73,7 @@ type LiveViolation struct {
 	Found       report.Check // with its evidence
 }
 
-// update shows how far it is, with what it has found.
+// update publishes the progress and the findings.
 func (l *liveCheck) update(found ...LiveViolation) {
 	now := *l.foundLive.Load()
 	now.Checked, now.Skipped = l.windows.looked, l.windows.skipped
@@ -81,7 +81,7 @@ func (l *liveCheck) update(found ...LiveViolation) {
 	l.foundLive.Store(&now)
 }
 
-// liveCheck is the check of a run that goes on.
+// liveCheck is the check of a run in progress.
 type liveCheck struct {
 	*conductor
 	reader   *history.Reader
@@ -154,8 +154,7 @@ func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 	return found
 }
 
-// besideClients does something on a thread that yields to the clients, and to a database on
-// this machine.
+// besideClients runs do on a thread that yields to the clients, and to a database on this machine.
 func besideClients(do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -167,7 +166,7 @@ func besideClients(do func()) {
 	<-done
 }
 
-// windows are the windows of a recording that grows, in the order of its blocks.
+// windows holds the windows of a growing recording, in the order of its blocks.
 type windows struct {
 	most, behind    uint32          // transactions of a window, and those that may wait
 	waiting         []history.Block // that were in no window
@@ -227,7 +226,7 @@ func transactions(list []history.Block) (n uint64) {
 	return n
 }
 
-// part is some blocks of a recording as a source for checks.
+// part is a number of blocks of a recording as a source for checks.
 type part struct {
 	reader *history.Reader
 	blocks []history.Block

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// measurements writes what a load phase that took so long came to into the result.
+// measurements writes the results of a load phase that took this time.
 func (c *conductor) measurements(options *load.Options, l *load.Result, took time.Duration) {
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = c.o.Workload.Header().Clients, c.o.Workload.Header().Keys
@@ -42,8 +42,7 @@ func (c *conductor) measurements(options *load.Options, l *load.Result, took tim
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
 }
 
-// warmed is how much of the warm-up that was asked for there was: a drive of which
-// nothing was measured may have ended within it.
+// warmed returns the length of the warm-up, which a load phase without measurements may have ended early.
 func warmed(asked, measured, took time.Duration) time.Duration {
 	if measured > 0 {
 		return asked
@@ -51,8 +50,8 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 	return min(asked, took)
 }
 
-// drove is the load phase as far as it was measured. Its counts are of
-// what was due after the warm-up; counted replaces them by what ended after it.
+// drove returns the measured load phase. Its counts are of transactions due after the warm-up; counted replaces them
+// by counts of those that ended after it.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements
 	due := f.Due(l.Never)
@@ -115,7 +114,7 @@ func pacing(d *report.Drive, options *load.Options, l *load.Result) {
 	}
 }
 
-// known is nil where a platform, a run or a check has not said.
+// known returns nil for a zero value, which means that it is not known.
 func known[V comparable](v V) *V {
 	if v == *new(V) {
 		return nil
@@ -157,7 +156,7 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	return nil
 }
 
-// breakdown takes what committed by kind and by time into the result and the plots.
+// breakdown writes the committed transactions by kind and by time into the result and the plots.
 func (c *conductor) breakdown(b *stats.Breakdown, h history.Header) {
 	kinds := b.Kinds()
 	c.result.Drive.ByKind = map[string]*report.Latency{}
@@ -185,7 +184,7 @@ func writeRows[Row any](dir *Directory, name string, rows []Row) error {
 	return dir.WriteFrom(name, func(w io.Writer) error { return report.WriteRows(w, rows) })
 }
 
-// writePlot writes rows, unless there is none.
+// writePlot writes rows, if there are any.
 func writePlot[Row any](dir *Directory, name string, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -277,7 +276,7 @@ func whole(warmup time.Duration, measured float64) (from, to int) {
 	return int((warmup + time.Second - 1) / time.Second), int(warmup.Seconds() + measured)
 }
 
-// faultIntervals are the times from each fault until the throughput was back.
+// faultIntervals returns the times from each fault until the throughput was back.
 func (c *conductor) faultIntervals() []stats.Gap {
 	var intervals []stats.Gap
 	_, end := measuredPart(c.result.Drive)

@@ -13,8 +13,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// closedLoopRate is how many transactions a second a closed loop is expected to do, to judge
-// before the run whether its check will fit.
+// closedLoopRate is the expected number of transactions per second of a closed loop. It is used to judge before the
+// run whether its check will fit.
 const closedLoopRate = 10_000
 
 // MemoryWarning returns one sentence if the check of a planned run may not fit into the free bytes of memory. It
@@ -38,7 +38,7 @@ func MemoryWarning(plan *scenario.Plan, w workload.Workload, free int64) string 
 		how, check.Group(uint64(each)), check.Plural(uint64((free-fixed)/each), "transaction"))
 }
 
-// planned is how many transactions a plan has, and how that is known.
+// planned returns the number of transactions of a plan, and how it is known.
 func planned(plan *scenario.Plan) (count float64, how string) {
 	if plan.Count > 0 {
 		return float64(plan.Count), check.Plural(plan.Count, "transaction")
@@ -51,7 +51,7 @@ func planned(plan *scenario.Plan) (count float64, how string) {
 	return closedLoopRate * length.Seconds(), fmt.Sprintf("%v at %s transactions a second", length.Round(time.Second), check.Group(closedLoopRate))
 }
 
-// peakEvery is how often the memory of a check is looked at.
+// peakEvery is the interval in which the memory of a check is measured.
 const peakEvery = 20 * time.Millisecond
 
 // checkPeak measures the highest resident memory of this process until the function that it

@@ -26,8 +26,8 @@ type statusLine struct {
 	Error     string          `json:"error,omitempty"`
 }
 
-// monitoring asks a database for what it measures of itself. Nothing that goes wrong with
-// it is an error of the run: a question without an answer leaves a row without values.
+// monitoring asks a database for its metrics. Its errors are no errors of the run: a question without an answer
+// leaves a row without values.
 type monitoring struct {
 	c       *conductor
 	monitor db.Monitor

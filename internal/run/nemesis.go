@@ -91,9 +91,8 @@ func (c *conductor) heal(ctx context.Context) error {
 	return c.keepNodes(&nodesRecord{})
 }
 
-// clusterEvents puts what the cluster's supervisor did since the load began into the
-// result and into the log: an outage ends when it has acted, and a fail-over that
-// nobody asked for must not go unseen.
+// clusterEvents writes the actions of the cluster's supervisor since the load into the result and the log. An outage
+// ends when it has acted, and a fail-over that nobody requested must not go unseen.
 func (c *conductor) clusterEvents() {
 	if c.o.Events == nil {
 		return

@@ -15,23 +15,23 @@ import (
 	"stroppy/internal/history"
 )
 
-// NodesFile keeps what every node of a cluster held after the last heal.
+// NodesFile holds the data of every node of a cluster after the last heal.
 const NodesFile = "nodes.json"
 
-// Node is one node of the cluster that is driven, to be read by itself at the end.
+// Node is one node of the cluster, which is read alone at the end.
 type Node struct {
 	Name string
-	// EndState downloads what this node alone holds.
+	// EndState downloads the data of this node alone.
 	EndState func(ctx context.Context, end *history.EndWriter) error
 }
 
 // nodesRecord is nodes.json.
 type nodesRecord struct {
 	Identity   *history.Identity `json:"identity"`
-	Faults     int               `json:"faults"`      // how many there were, those included that were left out
+	Faults     int               `json:"faults"`      // their number, with those left out
 	FaultLines int               `json:"fault_lines"` // of faults.jsonl
 	Error      string            `json:"error"`       // why the database did not become whole; empty if it did
-	Whole      check.Digest      `json:"whole"`       // what was downloaded from the cluster as one
+	Whole      check.Digest      `json:"whole"`       // the end state of the whole cluster
 	Nodes      []check.Replica   `json:"nodes"`
 }
 
@@ -52,13 +52,13 @@ func readNodes(dir string) (*nodesRecord, error) {
 	return n, nil
 }
 
-// How often, and how long after each other, nodes that differ are read again.
+// The number of readings of nodes that differ, and the pause between them.
 const (
 	compareTries = 3
 	compareAgain = time.Second
 )
 
-// lateWait is how long nodes that the user named are waited for which may only be late.
+// lateWait is the time for which nodes that the user named are waited for if they may only be late.
 const lateWait = 30 * time.Second
 
 // comparesNodes reports whether every node must be read alone at the end.
@@ -86,8 +86,7 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 		if different {
 			differed++
 		}
-		// A transfer that its client had given up may commit between two of the
-		// downloads: only what stays different is different.
+		// An abandoned transfer may commit between two of the downloads, so only a lasting difference counts.
 		if (!different || differed == compareTries) && (!late || different || time.Since(began) >= lateWait) {
 			return c.keepNodes(record)
 		}
@@ -166,11 +165,11 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 	return record, nil
 }
 
-// nodeDir is where the end state of the i-th node is until all are compared.
+// nodeDir returns the directory of the i-th node's end state until all are compared.
 func nodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
 
-// readNode downloads what a node holds into a new directory. A node of a database that is whole is
-// there: if it does not answer it is asked again, as Reach does.
+// readNode downloads the data of a node into a new directory. The node of a whole database exists, so it is asked
+// again, as in Reach.
 func (c *conductor) readNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
 	if c.unwhole != "" {
 		return downloadNode(ctx, node, dir)
@@ -182,7 +181,7 @@ func (c *conductor) readNode(ctx context.Context, node Node, dir string) (digest
 	return digest, err
 }
 
-// downloadNode downloads what a node holds into a directory, which is made anew.
+// downloadNode downloads the data of a node into a new directory.
 func downloadNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
 		return digest, err

@@ -18,7 +18,7 @@ const (
 	maxDegradation = "max-degradation" // the throughput after the last fault is that before the first, nearly
 )
 
-// objectiveKeys are the limits of a plan, as a history's header keeps them.
+// objectiveKeys returns the limits of a plan as keys of a history's header.
 func objectiveKeys(p *scenario.Plan) map[string]string {
 	keys := map[string]string{}
 	if p.MaxOutage > 0 {
@@ -33,7 +33,7 @@ func objectiveKeys(p *scenario.Plan) map[string]string {
 	return keys
 }
 
-// judgeObjectives compares what was measured with the limits that the run was given.
+// judgeObjectives compares the measurements with the limits of the run.
 func (c *conductor) judgeObjectives(keys map[string]string) error {
 	r := c.result
 	r.Objectives = nil
@@ -61,7 +61,7 @@ func (c *conductor) judgeObjectives(keys map[string]string) error {
 	return nil
 }
 
-// mostNamed bounds how many faults a detail names.
+// mostNamed is the largest number of faults that a detail names.
 const mostNamed = 8
 
 // outages compares every fault's outage with the limit. If the database pauses longer than the limit without a fault,

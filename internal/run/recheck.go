@@ -50,7 +50,7 @@ func Check(ctx context.Context, o Options) (*report.Result, error) {
 	return c.result, nil
 }
 
-// recheck checks the run in the directory, or what the database holds.
+// recheck checks the run in the directory, or the content of the database.
 func (c *conductor) recheck(ctx context.Context) error {
 	c.untimed = !c.o.Fresh
 	if c.o.Fresh {
@@ -138,7 +138,7 @@ func (c *conductor) whole(results []check.Result) []check.Result {
 	return results
 }
 
-// Header reads what the history of the run in dir says about it.
+// Header returns the header of the history in dir.
 func Header(dir string) (history.Header, error) {
 	d := Directory{Path: dir}
 	recorded, err := history.Open(d.History())
@@ -217,8 +217,8 @@ type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }
 
-// sameLoad refuses a recording of another data set than the one that the database holds.
-// Without load ids only the run numbers distinguish loads, which grow until a data set is loaded anew.
+// sameLoad refuses a recording of another data set than the database holds. Without load ids only the run numbers
+// distinguish loads; they grow until data are loaded again.
 func sameLoad(recorded, now history.Header) error {
 	const lost = "this is not the database of the run, or its data were loaded again since; name the database of the run with --db"
 	var problem string
@@ -274,8 +274,8 @@ func (c *conductor) empty(ended []string) error {
 	return errors.Join(writer.Client(0).Flush(), writer.Close(), c.identify())
 }
 
-// withoutHistory takes back what only a history could prove: of an end state
-// alone the books can be checked, and a violation is one all the same.
+// withoutHistory removes results that only a history could prove. An end state alone shows the books, and a violation
+// counts.
 func withoutHistory(results []check.Result) []check.Result {
 	for i := range results {
 		r := &results[i]

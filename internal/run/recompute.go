@@ -35,8 +35,8 @@ func recomputed(dir string, r *report.Result) ([]stats.Second, report.Plots, err
 	return c.timeline, c.plots, nil
 }
 
-// recompute is Recompute, and leaves series.csv and what else plots are made of beside the
-// measurements where the directory can be written to: the verdict does not wait for it.
+// recompute is Recompute, and also writes series.csv and the other plots if the directory is writable. The verdict
+// does not depend on them.
 func (c *conductor) recompute() error {
 	if err := c.rebuild(); err != nil || c.timeline == nil {
 		return err
@@ -86,7 +86,7 @@ func (c *conductor) rebuild() error {
 	return nil
 }
 
-// readable are the transactions of a history up to where it is cut off or damaged.
+// readable yields the transactions of a history up to its end or its first damage.
 func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
 		for rec, err := range recorded.Transactions() {

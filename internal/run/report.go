@@ -23,7 +23,7 @@ func WritePage(dir string) (string, error) {
 	return filepath.Join(dir, report.PageName), d.WriteFrom(report.PageName, func(w io.Writer) error { return report.Page(w, in) })
 }
 
-// PageInput reads what the page is made from. Not every run has all of the files.
+// PageInput reads the input of the page. Not every run has all of the files.
 func PageInput(dir string) (in report.Input, err error) {
 	if in.Result, err = ReadResult(dir); err != nil {
 		return in, err

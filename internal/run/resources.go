@@ -93,8 +93,8 @@ func resources(samples []resource.Sample) []report.Resource {
 	return rows
 }
 
-// spread gives each interval that a reading covers its share: what is known of ten seconds is
-// their mean. The reading is drawn where it came, a little after the time that it is of.
+// spread gives each interval that a reading covers its share: ten seconds have their mean. The reading is drawn when
+// it came, a little after the time that it describes.
 func spread(samples []resource.Sample) {
 	for i := range samples {
 		for g, u := range samples[i].Groups {
@@ -125,7 +125,7 @@ func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
 	return cpu, rss
 }
 
-// traffic adds up what groups receive, send and store; nothing is known unless one of them is.
+// traffic adds up the received, sent and stored bytes of groups. The sums are known if one of them is.
 func traffic(row *report.Resource, groups []resource.Usage) {
 	add := func(to **int64, n int64) {
 		if *to == nil {

@@ -32,8 +32,8 @@ type Steps struct {
 	Check bool // download the end state and check the history with it
 }
 
-// Options are one run, or the check of what was recorded, whose end state is downloaded
-// if there are a Workload and a Database.
+// Options describes one run, or the check of recorded runs. A check with a Workload and a Database downloads the end
+// state.
 type Options struct {
 	Spec     workload.Spec
 	Workload workload.Workload
@@ -45,15 +45,15 @@ type Options struct {
 	DatabaseURL string // as it may be shown
 	Stroppy     string // the version of this program
 
-	// Command is the name of the command that carries out Plan; of a check of Runs it
-	// is the whole command that repeats it.
+	// Command is the name of the command that carries out Plan. For a check of Runs it is the whole command that
+	// repeats it.
 	Command string
-	// Runs are the directories of runs against one data set, and of end states of it, to be
-	// checked together into the new Dir. None: the run in Dir is checked.
+	// Runs holds the directories of runs against one data set, and of its end states, which are checked together into
+	// the new Dir. Without Runs the run in Dir is checked.
 	Runs []string
 	// Fresh says of a check that Dir is new and there is no history.
 	Fresh bool
-	// Unchecked is the verdict's reason where no check is asked for.
+	// Unchecked is the verdict's reason if no check is requested.
 	Unchecked string
 
 	// Nemesis injects the plan's faults; nil: there is none.
@@ -67,14 +67,14 @@ type Options struct {
 	// Events returns what the cluster's supervisor did since a time, such as a fail-over, the oldest event first;
 	// nil: there is no supervisor.
 	Events func(since time.Time) []report.Event
-	// Names are the nodes by the HOST:PORT of their servers, empty where it is none of
-	// them; nil: the address is the name.
+	// Names returns a node by the HOST:PORT of its server, or an empty string. If Names is nil, the address is the
+	// name.
 	Names func(server string) string
 	// OnePrimary is set if only one server should take writes at any time.
 	OnePrimary bool
 	// Settings are shown beside the settings of the database, such as the supervisor.
 	Settings []report.Setting
-	// Servers are the database's own processes, where they run on this machine.
+	// Servers holds the database's own processes on this machine.
 	Servers []resource.Group
 	// The place of the run.
 	Where Environment
@@ -87,11 +87,11 @@ type Options struct {
 	Progress Progress
 	// Interrupt, once closed, ends the load phase early. It may be nil.
 	Interrupt <-chan struct{}
-	// Scrub takes secrets out of a text that may hold some, such as an error.
+	// Scrub removes secrets from a text that may hold some, such as an error.
 	Scrub func(string) string
 }
 
-// Progress is shown how far a run or a check is. Several goroutines may call it at once.
+// Progress receives the progress of a run or a check. Several goroutines may call it at once.
 type Progress interface {
 	Begin(phase string)
 	Show(State)
@@ -117,8 +117,8 @@ type State struct {
 	LiveCheck *LiveCheck
 }
 
-// Run carries the run out. With an error the result holds what was known until
-// then, and the directory what was recorded; with an *UnsavedError that is all.
+// Run carries the run out. With an error the result holds what was known until then, and the directory what was
+// recorded. With an *UnsavedError the result is complete.
 func Run(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
 	c.result.Workload = o.Spec.Name
@@ -162,7 +162,7 @@ type conductor struct {
 	started bool            // the drive has begun, so that there is something to report
 	begin   time.Time       // of the phase
 	phase   string
-	untimed bool // what is done now is no part of the run itself
+	untimed bool // the current work is no part of the run itself
 
 	zero        time.Time      // of the clock of the drive
 	timeline    []stats.Second // of the drive
@@ -255,7 +255,7 @@ func (c *conductor) leave() {
 	c.phase = ""
 }
 
-// describe asks the database what it is, and what it claims.
+// describe asks the database for its version, its settings and its claim.
 func (c *conductor) describe(ctx context.Context) error {
 	info, err := c.o.Database.Info(ctx)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *conductor) load(ctx context.Context) error {
 	return nil
 }
 
-// Loaded turns what a load came to into its form in the result.
+// Loaded returns a load in the form of the result.
 func Loaded(l workload.Loaded) *report.Load {
 	r := &report.Load{Accounts: l.Size, Things: l.Things, Total: l.Total, Resumed: l.Resumed}
 	if s := l.Took.Seconds(); s > 0 {
@@ -335,9 +335,8 @@ func (c *conductor) attach(ctx context.Context) error {
 	return c.o.Dir.Write(ScenarioFile, plan.YAML())
 }
 
-// chosen are the values that settings have although nobody gave them one: what the workload
-// keeps of its style, by the names of its settings, and what the database's default and its
-// claim are.
+// chosen returns the values of settings that nobody gave, by name: the workload's style, the database's default and
+// its claim.
 func (c *conductor) chosen(keys map[string]string) map[string]string {
 	chosen := maps.Clone(keys)
 	if chosen == nil {
@@ -353,10 +352,10 @@ func (c *conductor) chosen(keys map[string]string) map[string]string {
 	return chosen
 }
 
-// replacedWait bounds how long a database is asked whether it holds what was driven.
+// replacedWait bounds how long a database is asked whether it holds the data of the run.
 const replacedWait = 5 * time.Second
 
-// departTime bounds how long the data are described for the run that attaches to them next.
+// departTime bounds the time to describe the data for the next run.
 const departTime = 20 * time.Second
 
 func (c *conductor) footprint(ctx context.Context) {
@@ -407,7 +406,7 @@ func (c *conductor) save() (err error) {
 	return c.o.Dir.Write(report.FileName, data)
 }
 
-// scrubbed is err without secrets; what it wraps stays reachable.
+// scrubbed returns err without secrets; its wrapped error stays reachable.
 func (c *conductor) scrubbed(err error) error { return &scrubbedError{c.o.Scrub(err.Error()), err} }
 
 type scrubbedError struct {
@@ -443,8 +442,7 @@ type Workers interface {
 	// Generator returns their load phase. It uses the options' Start, History, Ended and
 	// Connected.
 	Generator(o load.Options) Generator
-	// Collect puts what they recorded into the History of the load phase, after it and
-	// whatever came of it.
+	// Collect writes their recordings into the History of the load phase, after it and in any case.
 	Collect() error
 	// PIDs returns the processes of the workers on this machine.
 	PIDs() []int
@@ -458,7 +456,7 @@ type Workers interface {
 // KindCount counts the transactions of one kind.
 type KindCount = load.KindCount
 
-// publish shows what is known; driven is the load phase while it goes on.
+// publish publishes the result so far; driven is the load phase in progress.
 func (c *conductor) publish(driven *report.Drive) {
 	// The result as its readers will have it, and nothing of it shared.
 	data, err := c.result.JSON()
@@ -476,7 +474,7 @@ func (c *conductor) publish(driven *report.Drive) {
 	c.o.Progress.Known(known)
 }
 
-// asked is the drive before anything was done.
+// asked returns the load phase before its begin.
 func (c *conductor) asked(options *load.Options) *report.Drive {
 	d := &report.Drive{
 		Clients: c.o.Workload.Header().Clients, WarmupSeconds: options.Warmup.Seconds(), Style: c.o.Workload.Header().Keys,

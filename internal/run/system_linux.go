@@ -43,6 +43,6 @@ func clockAt(start time.Time) (check.Clock, bool) {
 	return check.Clock{ID: id, From: before.Nano() - int64(passed), To: after.Nano() - int64(passed)}, id != ""
 }
 
-// lowerPriority makes this thread yield to the clients and to a database on this machine.
-// A nice value is of a thread on Linux (setpriority(2), "C library/kernel differences").
+// lowerPriority makes this thread yield to the clients and to a database on this machine. On Linux a thread has a
+// nice value of its own (setpriority(2), "C library/kernel differences").
 func lowerPriority() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) }

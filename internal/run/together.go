@@ -41,7 +41,7 @@ func (c *conductor) together(ctx context.Context) error {
 	}, func(reason string) string { return qualified(runs, c.result.Verdict, reason) })
 }
 
-// qualified is the reason of the verdict on several runs, behind what is to be known.
+// qualified returns the reason of the verdict on several runs, behind the reservations.
 func qualified(runs []*conductor, verdict, text string) string {
 	// before puts words about the runs that are so, for whom %s stands, before the text.
 	before := func(so func(r *conductor) bool, words string) {
@@ -68,8 +68,8 @@ func qualified(runs []*conductor, verdict, text string) string {
 	return text
 }
 
-// readRuns reads what the directories say about their runs, in the order of the
-// runs' numbers. Those that hold an end state alone are left out.
+// readRuns reads the results and headers in the directories, in the order of the runs' numbers. Directories with an
+// end state alone are left out.
 func (c *conductor) readRuns() ([]*conductor, error) {
 	var runs []*conductor
 	for _, path := range c.o.Runs {

@@ -54,7 +54,7 @@ type worded struct {
 	kind string // of its fact
 }
 
-// size is how many bytes its first n lines take at most.
+// size returns the largest size of its first n lines, in bytes.
 func (s *spool) size(n int) int {
 	if n == 0 {
 		return 0
@@ -169,7 +169,7 @@ func (v *violations) of(results []check.Result) (list []worded, found []report.V
 	return list, found
 }
 
-// share is the largest number of lines that each may have so that all are within the bounds.
+// share returns the largest number of lines per spool with which all are within the bounds.
 func (v *violations) share(spools []*spool) int {
 	low, high := 0, v.most // low fits
 	for low < high {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// leastAlone is how long a secret of a command must be to be taken out where its name
-// does not stand before it: a shorter one is a part of too many words.
+// leastAlone is the least length of a secret that is removed without its name before it. A shorter one is a part of
+// too many words.
 const leastAlone = 4
 
 // assignment finds NAME=value, --name=value and --name value, as they stand in a
@@ -18,7 +18,7 @@ const leastAlone = 4
 var assignment = regexp.MustCompile(`(?i)(["]?)(-{0,2})([a-z0-9_.-]*(?:pass|pwd|secret|token|credential|key)[a-z0-9_.-]*)(=|[ \t]+)` +
 	`(''[^']*''|"(?:\\.|[^"\\])*"|(?:\\.|[^\s'"\\;|&<>()])+)`)
 
-// reference is a value that the shell takes from elsewhere, which shows nothing.
+// reference matches a value that the shell takes from elsewhere, which reveals nothing.
 var reference = regexp.MustCompile(`^"?(\$\w+|\$\{\w+\}|\$\(.*)"?$`)
 
 // planted is a secret in a text.
@@ -62,8 +62,8 @@ func plantedIn(text string) []planted {
 	}
 }
 
-// forms are the ways in which a value of a command may be shown: as written,
-// without its quotes, and as Go quotes it in an error.
+// forms returns the forms in which a value of a command may be shown: as written, without its quotes, and as Go
+// quotes it in an error.
 func forms(value string) []string {
 	bare := value
 	for _, mark := range []string{"''", `"`} {

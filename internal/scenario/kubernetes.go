@@ -67,7 +67,7 @@ func parseResources(text string) (string, error) {
 	return text, nil
 }
 
-// quantity is an amount as Kubernetes writes it.
+// quantity matches an amount in the form of Kubernetes.
 var quantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
 
 // units holds the factor of each unit of an amount.

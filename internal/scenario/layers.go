@@ -17,10 +17,10 @@ const Prefix = "STROPPY_"
 // FileVariable names the scenario file, as --scenario does.
 const FileVariable = Prefix + "SCENARIO"
 
-// TokenVariable has what workers join a run by. It is no setting: no file and no flag has it.
+// TokenVariable names the variable with the workers' token. It is no setting: no file and no flag has it.
 const TokenVariable = Prefix + "WORKER_TOKEN"
 
-// Setting is one key with its value as text, and where it was said.
+// Setting is one key with its value as text, and its source.
 type Setting struct {
 	Key, Value string
 	Source     string // for errors, such as "--count" or "night.yaml line 3: count"
@@ -31,7 +31,7 @@ func (s *Setting) filed() bool {
 	return !strings.HasPrefix(s.Source, "--") && !strings.HasPrefix(s.Source, Prefix)
 }
 
-// Set is the keys that some layer named; the others have their defaults.
+// Set holds the keys that some layer named; the others have their defaults.
 type Set map[string]bool
 
 // Merge builds a checked scenario from layers of settings, the weakest first. It also returns which settings were
@@ -84,7 +84,7 @@ func (s *Scenario) lastLong() {
 	}
 }
 
-// merging is a scenario on its way through the layers.
+// merging is a scenario while layers are applied.
 type merging struct {
 	workloads Workloads
 	keys      []Key
@@ -113,7 +113,7 @@ func (w Workloads) begin(layers [][]Setting) (*merging, error) {
 	return m, nil
 }
 
-// take sets what a layer names.
+// take applies a layer.
 func (m *merging) take(layer []Setting) error {
 	seen := Set{}
 	layer, err := m.resolve(layer)
@@ -137,8 +137,8 @@ func (m *merging) take(layer []Setting) error {
 	return nil
 }
 
-// resolve turns a layer's aliases into the settings that they stand for, and puts
-// first what others change. It refuses keys that the workload does not have.
+// resolve replaces a layer's aliases by their settings, and puts settings that change others first. It refuses keys
+// that the workload does not have.
 func (m *merging) resolve(layer []Setting) ([]Setting, error) {
 	var first, list []Setting
 	for _, given := range layer {
@@ -170,7 +170,7 @@ func (m *merging) resolve(layer []Setting) ([]Setting, error) {
 	return append(first, list...), nil
 }
 
-// named is where in a layer a key stands; -1: nowhere.
+// named returns the position of a key in a layer, or -1.
 func named(layer []Setting, key string) int {
 	return slices.IndexFunc(layer, func(s Setting) bool { return s.Key == key })
 }
@@ -269,7 +269,7 @@ func (w Workloads) Unknown(source, key string) error {
 	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
 }
 
-// clip is a text as a sentence can hold it.
+// clip returns a text in a form for a sentence.
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 100 {
 		return string(runes[:100]) + "…"

@@ -77,7 +77,7 @@ func parseScript(text string) (script nemesis.Script, err error) {
 	return script, nil
 }
 
-// ShownScript is the text of the faults, a line each, without secrets.
+// ShownScript returns the text of the faults, a line each, without secrets.
 func (p *Plan) ShownScript() string {
 	var lines []string
 	for _, fault := range p.Script {
@@ -134,7 +134,7 @@ func (p *Plan) Shown() [][2]string {
 	return list
 }
 
-// bare is a setting's value as it may be shown.
+// bare returns a setting's value without secrets.
 func bare(name, value string) string {
 	switch name {
 	case "db":
@@ -170,8 +170,8 @@ func (p *Plan) Command(command string) string {
 	return strings.Join(words, " ")
 }
 
-// Address is the database's URL as a word of a command to paste. In place of a password
-// there is the variable that has the URL, or a mask that every command refuses.
+// Address returns the database's URL as a word of a command. A URL with a password is replaced by the variable that
+// has it, or by a mask that every command refuses.
 func (p *Plan) Address() string {
 	shown := Redact(p.DB)
 	if p.FromVariable && shown != p.DB {

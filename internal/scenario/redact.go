@@ -61,7 +61,7 @@ func Includes(line, text string) bool {
 	return err == nil && fault.Has(text)
 }
 
-// address is a database's URL in parts, each as it was written.
+// address holds a database's URL in parts, each as it was written.
 type address struct {
 	scheme  string
 	body    string // user and hosts behind "//", with a mask for the password
@@ -75,15 +75,15 @@ type parameter struct {
 	secret bool
 }
 
-// files are the schemes behind which stands the path of a file.
+// files holds the schemes whose text is the path of a file.
 var files atomic.Pointer[[]string]
 
 // ShowFiles sets the schemes whose text is a path. The text behind any other scheme without // is never shown,
 // because it may be a password.
 func ShowFiles(schemes []string) { files.Store(&schemes) }
 
-// parseAddress takes raw apart. When it fails the scheme alone may be shown; the
-// secrets are then all that could be one.
+// parseAddress splits raw into parts. If it fails, only the scheme may be shown, and secrets holds every possible
+// secret.
 func parseAddress(raw string) (a address, ok bool) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	if !found || !isScheme.MatchString(scheme) {

@@ -11,18 +11,18 @@ import (
 	"stroppy/internal/setting"
 )
 
-// Scale says by what the sizes of a scenario were divided, so that it fits a smaller
-// environment. Its zero value: by nothing.
+// Scale holds the divisor of a scenario's sizes, so that it fits a smaller environment. The zero value divides
+// nothing.
 type Scale struct {
 	By      float64 // all together; 0: they are as they were written
-	Changes string  // what became of each, such as "clients 512 to 6"; empty where that was done before
-	asked   float64 // what they are yet to be divided by; 0: nothing
+	Changes string  // the changes, such as "clients 512 to 6"; empty if they were made before
+	asked   float64 // the divisor that is not applied yet; 0: none
 }
 
 // applied marks a factor by which the sizes beside it were divided already.
 const applied = " applied"
 
-// scaleDown is read as a factor, or as one that was applied. It is written as the latter.
+// scaleDown is read as a factor, or as one that was applied. It is written as an applied factor.
 func (s *Scenario) scaleDown() setting.Setting {
 	return setting.Setting{
 		Name: "scale-down", Value: "F", Group: setting.Load,
@@ -52,7 +52,7 @@ func (s *Scenario) scaleDown() setting.Setting {
 	}
 }
 
-// The least that scaling down makes of what is not counted; what was less stays.
+// The minimal results of scaling down; smaller values stay.
 const (
 	leastRate = 1.0 // a second
 	leastTime = time.Second
@@ -99,7 +99,7 @@ func (m *merging) scaleDown() error {
 	return nil
 }
 
-// texts are the values of all settings.
+// texts returns the values of all settings.
 func (s *Scenario) texts() (list [][2]string) {
 	for _, one := range s.Settings() {
 		list = append(list, [2]string{one.Name, one.Get()})
@@ -107,7 +107,7 @@ func (s *Scenario) texts() (list [][2]string) {
 	return list
 }
 
-// changed lists what differs, in words.
+// changed returns the differences, in words.
 func changed(before, after [][2]string) string {
 	var list []string
 	for i, b := range before {

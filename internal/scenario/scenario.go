@@ -32,7 +32,7 @@ const (
 	MaxCount   = math.MaxInt64
 )
 
-// Scenario is the whole configuration of a run. With makes one that differs.
+// Scenario is the whole configuration of a run. With returns a changed copy.
 type Scenario struct {
 	Workload string
 	Config   workload.Config // the workload's own settings, which nobody changes
@@ -41,9 +41,9 @@ type Scenario struct {
 	NoLoad  bool
 	NoCheck bool
 
-	LiveCheck       bool            // what is recorded is checked while the clients run
+	LiveCheck       bool            // the recording is checked while the clients run
 	StopOnViolation bool            // and a violation ends the load phase
-	Expect          isolation.Level // unknown: what the database claims
+	Expect          isolation.Level // unknown: the claim of the database
 
 	Cluster        string        // KIND[:N][?PARAMS]: started on this machine or, behind InKubernetes, there, instead of DB
 	Kubernetes     bool          // have it started in Kubernetes; Merge writes that into Cluster
@@ -52,18 +52,18 @@ type Scenario struct {
 	Nemesis        string        // a fault a line
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
-	Thresholds     string        // on what is measured, one a line, as report.ParseThresholds reads them
+	Thresholds     string        // limits on measurements, one per line, as report.ParseThresholds reads them
 
 	LocalAddress string // addresses of this machine, with commas, that connections are made from; empty: the system's choice
 
-	Scale Scale // by what the sizes were divided
+	Scale Scale // the divisor of the sizes
 
 	Clients int
 	Workers int // processes that the clients are spread over; 0: this one has them all
 
-	WorkersOn        string        // what they run on: Pods of Kubernetes; empty: machines
+	WorkersOn        string        // their place: Pods of Kubernetes; empty: machines
 	WorkersListen    string        // where workers join by themselves; empty: this program starts them
-	WorkersTokenFile string        // what they join by; empty: one in the run's directory
+	WorkersTokenFile string        // the file of their token; empty: one in the run's directory
 	WorkersWait      time.Duration // for all of them
 	WorkersLost      int           // that may be lost during the load phase
 
@@ -80,7 +80,7 @@ type Scenario struct {
 
 	Seed      uint64 // 0: drawn at random, then printed and recorded
 	Isolation string // as the database names it; empty is its own default
-	Mode      string // empty: what suits the database
+	Mode      string // empty: the default of the database
 
 	Out     string // the run's directory; empty is one named after the time
 	Serve   string // where to show the run live; empty is nowhere
@@ -88,7 +88,7 @@ type Scenario struct {
 	JSON    bool
 }
 
-// Workloads are all workloads that a scenario may name, the default first.
+// Workloads holds all workloads that a scenario may name, the default first.
 type Workloads []workload.Spec
 
 // Names returns the names of all workloads.
@@ -131,7 +131,7 @@ func (s Scenario) With(values map[string]string) (Scenario, error) {
 	return s, nil
 }
 
-// Validate says in one sentence what is wrong with the scenario, or nil.
+// Validate returns an error of one sentence if the scenario is not valid.
 func (s *Scenario) Validate() error {
 	return cmp.Or(setting.Check(s.Settings()), s.localAddresses(), s.oneDatabase(), s.howLong(), s.howFast(), s.Config.Validate())
 }
@@ -177,7 +177,7 @@ func (s *Scenario) howFast() error {
 	return nil
 }
 
-// LocalAddresses are those that connections are made from; none leaves it to the system.
+// LocalAddresses returns the local addresses of connections; none: the system chooses.
 func (s *Scenario) LocalAddresses() (list []netip.Addr, err error) {
 	if s.LocalAddress == "" {
 		return nil, nil

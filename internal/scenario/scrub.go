@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// longAlone is how long a secret must be that no sentence holds it by chance.
+// longAlone is the length of a secret that no sentence contains by chance.
 const longAlone = 20
 
 // Scrubber returns a function that removes the secrets of the URL, and others, from a text such as an error of a
@@ -64,10 +64,10 @@ func (s *scrubber) add(secret string) {
 	}
 }
 
-// escape is a byte as percent-encoding writes it.
+// escape matches a percent-encoded byte.
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// spellings are the ways in which a library may write a secret that it was given.
+// spellings returns the forms in which a library may write a secret.
 func spellings(secret string) []string {
 	once := goQuoted(secret)
 	decoded, _ := url.QueryUnescape(secret) // empty if it is malformed
@@ -78,7 +78,7 @@ func spellings(secret string) []string {
 	return list
 }
 
-// goQuoted is the text as %q writes it, without the quotes around it.
+// goQuoted returns the text as %q writes it, without the quotes around it.
 func goQuoted(text string) string {
 	q := strconv.Quote(text)
 	return q[1 : len(q)-1]
@@ -141,14 +141,14 @@ func quoted(text string, i, j int) bool {
 
 func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' }
 
-// nameBefore is the name that ends at text[end].
+// nameBefore returns the name that ends at text[end].
 func nameBefore(text string, end int) string {
 	return text[strings.LastIndexFunc(text[:end], func(r rune) bool {
 		return r != '_' && r != '-' && r < utf8.RuneSelf && !alphanumeric(byte(r))
 	})+1 : end]
 }
 
-// at is a byte of the text, 0 outside it.
+// at returns a byte of the text, or 0 outside it.
 func at(text string, i int) byte {
 	if i < 0 || i >= len(text) {
 		return 0

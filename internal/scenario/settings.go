@@ -30,7 +30,7 @@ func (s *Scenario) Get(name string) string {
 	return ""
 }
 
-// unlessZero makes a setting of which 0 is no value.
+// unlessZero returns a setting that refuses 0.
 func unlessZero[V comparable](s setting.Setting, value *V) setting.Setting {
 	get := s.Get
 	s.Get = func() string {
@@ -42,7 +42,7 @@ func unlessZero[V comparable](s setting.Setting, value *V) setting.Setting {
 	return s
 }
 
-// count is the number of transactions, which is 1 at least.
+// count returns the setting of the number of transactions, at least 1.
 func (s *Scenario) count() setting.Setting {
 	count := setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load).Also("transactions")
 	parse := count.Set
@@ -59,7 +59,7 @@ func (s *Scenario) count() setting.Setting {
 	return unlessZero(count, &s.Count).Sized(nil)
 }
 
-// general are those that every workload has.
+// general returns the settings of every workload.
 func (s *Scenario) general() []setting.Setting {
 	return []setting.Setting{
 		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
@@ -146,7 +146,7 @@ func (s *Scenario) closing() []setting.Setting {
 	}
 }
 
-// Key is a name by which flag, variable and file call a setting.
+// Key is the name of a setting as a flag, a variable and a key of a file.
 type Key struct {
 	Name string
 	setting.Setting

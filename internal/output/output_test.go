@@ -90,8 +90,8 @@ func sets(t *testing.T) map[string]*Set {
 	}
 }
 
-// TestForms compares each form with its golden file.
-func TestForms(t *testing.T) {
+// TestFormsMatchGoldenFiles compares each form with its golden file.
+func TestFormsMatchGoldenFiles(t *testing.T) {
 	for _, name := range Names()[1:] {
 		for kind, set := range sets(t) {
 			var out bytes.Buffer
@@ -115,8 +115,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestNotes: what a form has no place for is said beside it.
-func TestNotes(t *testing.T) {
+// TestNotesNameWhatAFormOmits checks that a note names what a form has no place for.
+func TestNotesNameWhatAFormOmits(t *testing.T) {
 	all := sets(t)
 	for kind, want := range map[string][]string{
 		"run": nil, "comparison": nil,
@@ -141,9 +141,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestKept: of a run whose folder is gone there is what the sweep kept of it, and nothing else is
-// said to be 0.
-func TestKept(t *testing.T) {
+// TestStepWithoutFolderKeepsSummary checks that a step whose folder is gone has the sweep's summary, and no zeros.
+func TestStepWithoutFolderKeepsSummary(t *testing.T) {
 	gone := func(string) (*report.Result, error) { return nil, fs.ErrNotExist }
 	swept, err := OfSweep(&sweep.Book{Workload: "bank", Over: "rate=500", Finished: true, Points: []sweep.Point{
 		{Value: 500, Dir: "01-rate-500", Verdict: "valid", TPS: new(490.0), Samples: 1000, Backlog: 7},
@@ -168,9 +167,9 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestInvalidPart: a violation in a step that was cut off is the sweep's, and what was measured
-// of the step is not.
-func TestInvalidPart(t *testing.T) {
+// TestViolationOfACutStepCounts checks that a violation in a step that was cut off belongs to the sweep. The step's
+// measurements do not.
+func TestViolationOfACutStepCounts(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"01-clients-1", "02-clients-2"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {

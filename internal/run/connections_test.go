@@ -66,9 +66,9 @@ func splitRun(t *testing.T, onePrimary bool) (string, *conductor) {
 	return dir, c
 }
 
-// TestAcknowledgements checks that the result says which node acknowledged what, and that two did at
-// once only where one alone is to take writes.
-func TestAcknowledgements(t *testing.T) {
+// TestResultNamesAcknowledgingNodes checks that the result has the acknowledgements of each node. Overlaps are
+// reported only if one node alone should take writes.
+func TestResultNamesAcknowledgingNodes(t *testing.T) {
 	for _, onePrimary := range []bool{true, false} {
 		_, c := splitRun(t, onePrimary)
 		c.acknowledgements()

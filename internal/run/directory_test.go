@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestUnusable checks that what another directory would mend is distinguished from what it would not.
-func TestUnusable(t *testing.T) {
+// TestUnusableDirectoryIsAWrongCall checks that errors which another directory avoids are distinguished from errors
+// of the machine.
+func TestUnusableDirectoryIsAWrongCall(t *testing.T) {
 	for err, want := range map[error]bool{
 		ErrNotEmpty: true, syscall.EACCES: true, syscall.EPERM: true, syscall.EROFS: true, syscall.ENOTDIR: true,
 		syscall.EEXIST: true, syscall.ENOENT: true, syscall.ENAMETOOLONG: true, syscall.ELOOP: true,
@@ -29,8 +30,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestDiscard checks that what is recorded stays, and of the rest what is named goes, too.
-func TestDiscard(t *testing.T) {
+// TestDiscardKeepsRecordings checks that recordings stay, and that files named worthless are removed.
+func TestDiscardKeepsRecordings(t *testing.T) {
 	for _, c := range []struct {
 		files, worthless []string
 		removed          bool

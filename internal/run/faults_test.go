@@ -24,9 +24,9 @@ func trouble(state fact.Trouble, problem string) fact.Fact {
 	return fact.FaultTrouble{Fault: "kill leader", AtSeconds: 5, State: state, Error: problem}
 }
 
-// TestHonestNemesis checks that whatever is not known to have been done, seen and healed
-// leaves the verdict open.
-func TestHonestNemesis(t *testing.T) {
+// TestUnseenFaultLeavesVerdictOpen checks that a fault that was not certainly injected, seen and healed leaves the
+// verdict open.
+func TestUnseenFaultLeavesVerdictOpen(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		bend   func(f *fault.Record)
@@ -87,8 +87,9 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestReadFaults checks that the later of two lines about a fault counts. A line that was cut off is ignored.
-func TestReadFaults(t *testing.T) {
+// TestLaterLineOfAFaultCounts checks that the later of two lines about a fault counts. A line that was cut off is
+// ignored.
+func TestLaterLineOfAFaultCounts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
 		if err := os.WriteFile(filepath.Join(dir, FaultsFile), []byte(text), 0o600); err != nil {
@@ -114,9 +115,9 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestReplicas checks that nodes with different rows are distinguished, whatever the order of the rows. An unreadable
-// node is no success.
-func TestReplicas(t *testing.T) {
+// TestReplicasCompareContent checks that nodes with different rows are distinguished, whatever the order of the rows.
+// An unreadable node is no success.
+func TestReplicasCompareContent(t *testing.T) {
 	end := func(order []uint64, change int64) *history.End {
 		dir := t.TempDir()
 		w, err := history.CreateEnd(dir)

@@ -201,9 +201,9 @@ func TestNodesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// TestChangedFiles checks that a file without an identity of its own that was changed after the run is
-// refused by its name.
-func TestChangedFiles(t *testing.T) {
+// TestChangedFileIsRefused checks that a file changed after the run is refused by its name, if it has no identity of
+// its own.
+func TestChangedFileIsRefused(t *testing.T) {
 	for _, name := range []string{ScenarioFile, report.SeriesFile, report.ResourcesFile, ViolationsFile} {
 		dir := faultyRun(t, 2)
 		c := newConductor(Options{Dir: &Directory{Path: dir}, Progress: silent{}})

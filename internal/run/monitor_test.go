@@ -43,9 +43,9 @@ type stub struct {
 	db.Monitored
 }
 
-// TestMonitoring holds what is kept of each answer: of what is counted the growth, where two
-// answers can be compared, and of none an empty row.
-func TestMonitoring(t *testing.T) {
+// TestMonitoringKeepsGrowth checks that counters are kept as growth between comparable answers. A missing answer
+// gives an empty row.
+func TestMonitoringKeepsGrowth(t *testing.T) {
 	dir := t.TempDir()
 	nan := math.NaN()
 	source := &measuring{

@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestDividedOutage holds which part of an outage is the cluster's.
-func TestDividedOutage(t *testing.T) {
+// TestOutageIsDivided checks which part of an outage belongs to the cluster.
+func TestOutageIsDivided(t *testing.T) {
 	for name, c := range map[string]struct {
 		events          []report.Event
 		drive           *report.Drive

@@ -161,8 +161,8 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 	}
 }
 
-// TestPromisesThatDiffer checks that one verdict is about one level.
-func TestPromisesThatDiffer(t *testing.T) {
+// TestRunsWithDifferentClaimsAreRefused checks that runs checked together have one claim.
+func TestRunsWithDifferentClaimsAreRefused(t *testing.T) {
 	weaker := func(h *history.Header) { h.Keys[keyExpect] = isolation.ReadCommitted.String() }
 	o := checking(t, []string{recording(t, 1, 5, nil), recording(t, 2, 5, weaker)}, allValid)
 	if _, err := Check(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--expect") {
@@ -174,8 +174,8 @@ func TestPromisesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestFaultsOf checks that a check of the same name is as bad as the worst of the runs.
-func TestFaultsOf(t *testing.T) {
+// TestWorstFaultCheckCounts checks that checks of the same name are as bad as the worst of the runs.
+func TestWorstFaultCheckCounts(t *testing.T) {
 	one := func(status check.Status) *conductor {
 		r := &conductor{checks: []check.Result{{Name: checkFaults, Status: status, Required: true, Why: fact.HealsUnknown{}}}}
 		r.facts.Header.Run = uint64(status) + 1
@@ -199,9 +199,9 @@ func TestFaultsOf(t *testing.T) {
 	}
 }
 
-// TestClockAt checks that two readings of one start agree, and so do two starts as far as
-// they are apart.
-func TestClockAt(t *testing.T) {
+// TestSharedClockReadingsAgree checks that two readings of one start agree, and that two starts differ by their
+// distance.
+func TestSharedClockReadingsAgree(t *testing.T) {
 	start := time.Now()
 	one, ok := clockAt(start)
 	if !ok {
@@ -221,8 +221,8 @@ func TestClockAt(t *testing.T) {
 	}
 }
 
-// TestOneTransaction checks that the sentence of a verdict agrees with its numbers.
-func TestOneTransaction(t *testing.T) {
+// TestReasonCountsOneTransaction checks that the sentence of a verdict agrees with its numbers.
+func TestReasonCountsOneTransaction(t *testing.T) {
 	one := []check.Result{{Name: "total", Status: check.Valid, Required: true}}
 	got := text.Speaker{}.Reason(one, check.Valid, 1, isolation.ReadCommitted)
 	if want := "The one required check, total, found no violation in 1 committed transaction (claim: read-committed)."; got != want {

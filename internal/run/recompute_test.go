@@ -52,8 +52,8 @@ func cutRun(t *testing.T, faults ...fault.Record) string {
 	return dir
 }
 
-// TestRecompute checks that the measurements of a run that was killed are found in its recording.
-func TestRecompute(t *testing.T) {
+// TestRecomputeMeasuresAKilledRun checks that the recording of a killed run gives its measurements.
+func TestRecomputeMeasuresAKilledRun(t *testing.T) {
 	dir := cutRun(t, good())
 	scenario := []report.Setting{{Name: "warmup", Value: "1s"}, {Name: "duration", Value: "10s"}}
 	for name, settings := range map[string][]report.Setting{"scenario": scenario, "recording alone": nil} {
@@ -131,8 +131,8 @@ func TestRecomputeWritesTheSeries(t *testing.T) {
 	}
 }
 
-// TestFaultsFile checks that what is not measured yet has no key in faults.jsonl.
-func TestFaultsFile(t *testing.T) {
+// TestUnmeasuredFaultHasNoKeys checks that unknown measurements have no key in faults.jsonl.
+func TestUnmeasuredFaultHasNoKeys(t *testing.T) {
 	f := good()
 	f.InEffect, f.Healing, f.Late = new(fault.Round(5.01)), new(fault.Round(7.5)), "it waited until a node led"
 	dir := cutRun(t, f)

@@ -47,9 +47,9 @@ func memoryAtMost(t *testing.T) {
 	}
 }
 
-// TestEverySince checks that calls come at whole intervals since the start of the run, and not
-// since everySince was called.
-func TestEverySince(t *testing.T) {
+// TestCallsComeAtWholeIntervals checks that calls come at whole intervals since the start of the run, not since the
+// call of everySince.
+func TestCallsComeAtWholeIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
 		start := time.Now().Add(-130 * time.Millisecond)

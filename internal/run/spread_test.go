@@ -7,9 +7,9 @@ import (
 	"stroppy/internal/resource"
 )
 
-// TestSpread checks that a reading is spread evenly over the seconds before it for which nothing else is known, and
-// that the sum is kept.
-func TestSpread(t *testing.T) {
+// TestReadingIsSpreadOverSeconds checks that a reading is spread evenly over the seconds before it for which nothing
+// else is known, and that the sum is kept.
+func TestReadingIsSpreadOverSeconds(t *testing.T) {
 	var samples []resource.Sample
 	for i := range 12 {
 		samples = append(samples, resource.Sample{From: time.Duration(i) * time.Second, To: time.Duration(i+1) * time.Second,

@@ -140,9 +140,9 @@ func TestViolationsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestBeyondTheClaim checks that what was broken and not claimed is reported in the first
-// sentence of a valid verdict.
-func TestBeyondTheClaim(t *testing.T) {
+// TestUnclaimedViolationIsReported checks that the first sentence of a valid verdict reports violations that are not
+// claimed.
+func TestUnclaimedViolationIsReported(t *testing.T) {
 	result := func(name string, status check.Status, required bool) check.Result {
 		return check.Result{Name: name, Status: status, Required: required}
 	}
@@ -164,8 +164,8 @@ func TestBeyondTheClaim(t *testing.T) {
 	}
 }
 
-// TestSameLoad checks that a recording is checked against the load that it was made of.
-func TestSameLoad(t *testing.T) {
+// TestRecordingOfAnotherLoadIsRefused checks that a recording is checked against its own load.
+func TestRecordingOfAnotherLoadIsRefused(t *testing.T) {
 	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Objects: 10} // four have been
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)

@@ -92,9 +92,9 @@ func TestZipfianIsADistribution(t *testing.T) {
 	}
 }
 
-// TestIdle checks that what nothing reads is refused, and what scenario.yaml holds of every run
-// is not.
-func TestIdle(t *testing.T) {
+// TestUnusedSettingIsRefused checks that settings without an effect are refused, except for those that scenario.yaml
+// always holds.
+func TestUnusedSettingIsRefused(t *testing.T) {
 	for _, c := range []struct{ file, variables, flags, want string }{
 		{"", "", "zipf-exponent=1.2", "--zipf-exponent is 1.2 and zipfian is false, which chooses all accounts alike: give --zipfian, or leave it out"},
 		{"", "", "zipf-exponent=0.99", "zipf-exponent is 0.99 and zipfian is false"},

@@ -83,9 +83,9 @@ func planOf(t *testing.T, settings string) (Plan, error) {
 	return s.Plan(named)
 }
 
-// TestInEffect checks that the file has the values that database and workload chose, and that a run of the file has
-// the same plan.
-func TestInEffect(t *testing.T) {
+// TestPlanInEffectIsRepeatable checks that the file has the values that database and workload chose, and that a run
+// of the file has the same plan.
+func TestPlanInEffectIsRepeatable(t *testing.T) {
 	chosen := map[string]string{"isolation": "read committed", "mode": "pipelined", "update": "atomic", "expect": "read-committed", "audits": "7", "accounts": "5", "nonsense": "x"}
 	given := map[string]string{"mode": "interactive", "rate": "100"}
 	var layer []Setting

@@ -181,8 +181,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestEmptied checks that only what a release has made is removed.
-func TestEmptied(t *testing.T) {
+// TestOnlyFilesOfAReleaseAreRemoved checks that a build removes only files of an earlier release.
+func TestOnlyFilesOfAReleaseAreRemoved(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "dist")
 	for range 2 {
 		if err := emptied(out); err != nil {

@@ -120,8 +120,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestNotices checks that what nobody has allowed to pass on is not passed on.
-func TestNotices(t *testing.T) {
+// TestFilesWithoutLicenseAreRefused checks that a module without a license that allows it is not passed on.
+func TestFilesWithoutLicenseAreRefused(t *testing.T) {
 	folder := t.TempDir()
 	var text bytes.Buffer
 	if err := writeNotices(&text, "example.org/a v1.0.0", folder); err == nil || !strings.Contains(err.Error(), "example.org/a v1.0.0") {

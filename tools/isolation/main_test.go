@@ -30,9 +30,9 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestRecord holds what the page says of all: no undecided cell, and what Hermitage publishes but
-// for differences that the page explains.
-func TestRecord(t *testing.T) {
+// TestRecordAgreesWithHermitage checks that no cell of the page is undecided, and that it agrees with Hermitage
+// except for explained differences.
+func TestRecordAgreesWithHermitage(t *testing.T) {
 	list, err := readRecord("../../" + recordFile)
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestAdd checks that a matrix takes the place of the one of the same command, whatever its seed.
-func TestAdd(t *testing.T) {
+// TestMatrixReplacesSameCommand checks that a matrix replaces the matrix of the same command, whatever its seed.
+func TestMatrixReplacesSameCommand(t *testing.T) {
 	m := func(database, command string) *matrix.Matrix {
 		return &matrix.Matrix{Database: database, Version: "1", Command: command}
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestQuiet checks that no report with a warning becomes a picture, and a note does no harm.
-func TestQuiet(t *testing.T) {
+// TestReportWithWarningIsNoPicture checks that no report with a warning becomes a picture. A note does no harm.
+func TestReportWithWarningIsNoPicture(t *testing.T) {
 	const head = "VALID  bank on SQLite 3.54.1\n  All 8 required checks hold.\n"
 	if err := quiet([]byte(head + "  warning           The client was the bottleneck.\n")); err == nil {
 		t.Error("a report with a warning is taken")

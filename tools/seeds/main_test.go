@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestDraw checks that a seed draws the same plan each time, of faults that there are.
-func TestDraw(t *testing.T) {
+// TestSeedDrawsTheSamePlan checks that a seed draws the same plan each time, with known faults.
+func TestSeedDrawsTheSamePlan(t *testing.T) {
 	clusters := map[string]bool{}
 	for seed := 1; seed <= lastSeed; seed++ {
 		p := draw(seed)
@@ -62,8 +62,9 @@ func TestTheRecordIsOfTheseSeeds(t *testing.T) {
 	}
 }
 
-// TestOutcome checks that a run that has not ended is run again, and one without a result says why.
-func TestOutcome(t *testing.T) {
+// TestUnfinishedRunIsRepeated checks that a run that has not ended is repeated, and that a run without a result has
+// its reason.
+func TestUnfinishedRunIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := readOutcome(dir); !os.IsNotExist(err) {
 		t.Errorf("a run that has not ended: %v", err)
@@ -89,8 +90,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestRecord checks that what ran before stays, and a run that does not count is not counted.
-func TestRecord(t *testing.T) {
+// TestEarlierRunsStay checks that earlier runs stay, and that a run that does not count is not counted.
+func TestEarlierRunsStay(t *testing.T) {
 	of := func(seed int, verdict, aside string) attempt {
 		o := outcome{Verdict: verdict, Database: "etcd", Version: "3.4.23-1"}
 		return attemptOf(draw(seed), o, aside)

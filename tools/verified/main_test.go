@@ -75,8 +75,8 @@ func TestServersOf(t *testing.T) {
 	}
 }
 
-// TestOfTests counts what tests report that have passed, and nothing else.
-func TestOfTests(t *testing.T) {
+// TestPassedTestsAreCounted checks that exactly the reported passed tests are counted.
+func TestPassedTestsAreCounted(t *testing.T) {
 	const log = `{"Action":"run","Package":"p","Test":"A"}
 {"Action":"output","Package":"p","Test":"A","Output":"    x_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.14 (Debian 15.14-0)\",\"workload\":\"bank\",\"faults\":[\"pause n1\",\"kill leader\"]}\n"}
 {"Action":"output","Package":"p","Test":"B","Output":"    x_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.14\",\"workload\":\"kv\"}\n"}

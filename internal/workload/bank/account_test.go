@@ -159,8 +159,9 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestNumber checks that an account is found by each way in which a report or a person writes it.
-func TestNumber(t *testing.T) {
+// TestAccountIsFoundByAnySpelling checks that an account is found by each form in which a report or a person writes
+// it.
+func TestAccountIsFoundByAnySpelling(t *testing.T) {
 	bank := &names{newFormula(1), 1000}
 	whole := bank.Name(647)
 	key, _, _ := strings.Cut(whole, " ")
@@ -226,8 +227,8 @@ func BenchmarkKeyOrder(b *testing.B) {
 	}
 }
 
-// TestTotalEnds checks that adding up what a great many accounts hold ends with its context.
-func TestTotalEnds(t *testing.T) {
+// TestTotalEndsWithItsContext checks that summing a great many accounts ends with the context.
+func TestTotalEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	f := newFormula(1)

@@ -29,9 +29,9 @@ func (s *shown) sample(_ context.Context, a *auditor, tx *history.Transaction) e
 func (*shown) Reset(context.Context) error { return nil }
 func (*shown) Close() error                { return nil }
 
-// TestAuditor checks that an audit has one operation for each of its accounts, and one more for each account that it
-// found again.
-func TestAuditor(t *testing.T) {
+// TestAuditReadsEachAccount checks that an audit has one operation for each of its accounts, and one more for each
+// account that it found again.
+func TestAuditReadsEachAccount(t *testing.T) {
 	c := testConfig()
 	c.Accounts = 4
 	for _, test := range []struct {

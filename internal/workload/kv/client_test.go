@@ -69,8 +69,8 @@ func (c *client) try(t testing.TB, kind history.Kind, n uint64, size int64) *his
 	return tx
 }
 
-// TestEachKind checks that what each kind of transaction sees and leaves.
-func TestEachKind(t *testing.T) {
+// TestEachKindOfTransaction checks what each kind of transaction reads and writes.
+func TestEachKindOfTransaction(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	sees := func(what string, op history.Op, state history.State, last history.ID) {
 		t.Helper()
@@ -149,8 +149,8 @@ func TestScansBringWhatFollows(t *testing.T) {
 	}
 }
 
-// TestSettle checks that what an unknown write becomes, by what is there.
-func TestSettle(t *testing.T) {
+// TestUnknownWriteIsSettled checks the outcome of an unknown write for each content of the record.
+func TestUnknownWriteIsSettled(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	written := c.try(t, put, 5, 64)
 	for _, s := range []struct {

@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/stats"
 )
 
-// TestTables checks that the measurements of a recording made by hand, in which the warm-up and what
-// was not committed do not count.
-func TestTables(t *testing.T) {
+// TestTablesCountCommittedTransactions checks the measurements of a recording made by hand. The warm-up and aborted
+// transactions do not count.
+func TestTablesCountCommittedTransactions(t *testing.T) {
 	dir := t.TempDir()
 	w, err := history.Create(filepath.Join(dir, "history"), history.Header{Workload: Name, Run: 1, Seed: 7, Keys: factsOf(shape{20, 64, 64})}, 1)
 	if err != nil {
@@ -80,8 +80,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestOneValue checks that a quantile is the one that the rest of the report has of the same transactions.
-func TestOneValue(t *testing.T) {
+// TestQuantileAgreesWithReport checks that a quantile equals the report's quantile of the same transactions.
+func TestQuantileAgreesWithReport(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{1, 2, 7, 100, 571, 5429} {
 		parts, all := [2]ofKind{}, stats.Breakdown{}

@@ -111,8 +111,8 @@ func TestFilesOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestFaultsAndNodesAreAllThere checks that what is missing, left over or unreadable in
-// nodes.json and faults.jsonl leaves the verdict open, which names the claim.
+// TestFaultsAndNodesAreAllThere checks that missing, extra or unreadable entries of nodes.json and faults.jsonl leave
+// the verdict open. The verdict names the claim.
 func TestFaultsAndNodesAreAllThere(t *testing.T) {
 	line := func(text string, n int) string { return strings.SplitAfter(text, "\n")[n] }
 	for _, tc := range []struct {

@@ -122,7 +122,7 @@ func TestInterruptedCheck(t *testing.T) {
 	}
 }
 
-// TestTogetherIsNoBetterThanItsRuns checks that what is open in one run is open in all.
+// TestTogetherIsNoBetterThanItsRuns checks that a check that is open in one run is open in all.
 func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -230,8 +230,7 @@ func TestReasonCountsOneTransaction(t *testing.T) {
 	}
 }
 
-// TestTablesOfTheChecks checks that where the checks have made a workload's own tables, the history is
-// not read for them.
+// TestTablesOfTheChecks checks that the history is not read for a workload's own tables if the checks have made them.
 func TestTablesOfTheChecks(t *testing.T) {
 	for _, measured := range []bool{true, false} {
 		o := checking(t, []string{recording(t, 1, 10, nil)}, func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {

@@ -119,7 +119,7 @@ func TestRecomputeOpenLoop(t *testing.T) {
 	}
 }
 
-// TestRecomputeWritesTheSeries checks that where the run is checked the series is left too.
+// TestRecomputeWritesTheSeries checks that a check of the run writes the series too.
 func TestRecomputeWritesTheSeries(t *testing.T) {
 	dir := cutRun(t)
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
@@ -152,8 +152,8 @@ func TestUnmeasuredFaultHasNoKeys(t *testing.T) {
 	}
 }
 
-// TestOutageWithinTheNoise checks that where the database pauses for longer than is allowed
-// without a fault, nobody knows that a fault did it.
+// TestOutageWithinTheNoise checks that an outage is undecided if the database pauses longer than the limit without a
+// fault.
 func TestOutageWithinTheNoise(t *testing.T) {
 	f := good()
 	f.Outage, f.LongestGap, f.Noise = new(fault.Round(0)), new(fault.Round(0.3)), new(fault.Round(0.4))

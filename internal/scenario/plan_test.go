@@ -46,7 +46,7 @@ func TestFaultsHaveTime(t *testing.T) {
 // unexported lets cmp.Diff compare the fields that only this package sees.
 var unexported = cmp.Exporter(func(reflect.Type) bool { return true })
 
-// TestPlanIsNotChanged checks that what a database turned out to hold makes another plan.
+// TestPlanIsNotChanged checks that the loaded data make another plan.
 func TestPlanIsNotChanged(t *testing.T) {
 	p, err := planOf(t, "seed=5 accounts=100")
 	if err != nil {

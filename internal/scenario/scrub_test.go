@@ -92,8 +92,7 @@ func TestScrubberBetraysNothing(t *testing.T) {
 	}
 }
 
-// TestScrubberLeavesNothing checks that whatever the password is, it is not left where a library
-// writes the URL, or the password as a value.
+// TestScrubberLeavesNothing checks that no password stays where a library writes the URL, or the password as a value.
 func TestScrubberLeavesNothing(t *testing.T) {
 	for _, password := range []string{
 		"a", "7", "in", "the", "db", "server", "me", "5432", "Password", "hunter2", "p@ss", "a b", "ä", "a/b", "a:b", "%41", "q\"q", "it's", "back\\slash",

@@ -69,7 +69,7 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// TestFakeRelease holds which files a release has, and that two have the same bytes.
+// TestFakeRelease checks the files of a release, and that two releases have the same bytes.
 func TestFakeRelease(t *testing.T) {
 	one, two := fakeFolder(t), fakeFolder(t)
 	sums := string(read(t, one, sumsName))

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestPlatforms checks that the project's packages are right Go for systems on which no test
-// runs. Types alone are checked, from the sources, and of other modules' functions only what
-// they take and return: compiling all of them takes minutes for each system.
+// TestPlatforms checks that the project's packages are valid Go for systems on which no test runs. It checks only
+// types, from the sources, and only the signatures of other modules. Compiling all of them takes minutes for each
+// system.
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

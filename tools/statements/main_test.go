@@ -119,7 +119,7 @@ func TestTheVerifierRefusesForgedStatements(t *testing.T) {
 	}
 }
 
-// TestEachChangeAlters checks that each way to alter a copy leaves other bytes than there were.
+// TestEachChangeAlters checks that each way to alter a copy changes its bytes.
 func TestEachChangeAlters(t *testing.T) {
 	c := &campaign{dir: t.TempDir(), call: inProcess, log: io.Discard}
 	args := strings.Fields("run bank --accounts 50 --count 200 --clients 2 --db memory:")

@@ -192,8 +192,7 @@ func BenchmarkKey(b *testing.B) {
 	_ = sink
 }
 
-// TestKeyOrder checks that every account comes once with its own key, and the keys of each
-// window ascend.
+// TestKeyOrder checks that every account comes once with its own key, and that the keys of each window ascend.
 func TestKeyOrder(t *testing.T) {
 	tier.SkipUnderRace(t)
 	f := newFormula(7)

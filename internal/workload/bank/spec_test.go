@@ -138,8 +138,8 @@ func TestEndStateOfSeveral(t *testing.T) {
 	}
 }
 
-// TestEndStateThatIsKnownToBeLater checks that what was downloaded after all runs is taken
-// before one of more rows, and shows what was lost.
+// TestEndStateThatIsKnownToBeLater checks that an end state downloaded after all runs counts before one with more
+// rows, and shows what was lost.
 func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, false, nil)
@@ -177,8 +177,7 @@ func TestClocksOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixedRecordings checks that what cannot be checked together is an error, never a
-// violation.
+// TestMixedRecordings checks that recordings that do not belong together are an error, never a violation.
 func TestMixedRecordings(t *testing.T) {
 	b := newBooks(t)
 	first, again := b.run(1, 10, true, nil), b.run(1, 10, true, nil)

@@ -182,8 +182,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestTablesSayWhatTheyDivideBy holds the values of a small run that can be computed
-// by head: batches of 4, of which one is of the warm-up and one was aborted.
+// TestTablesSayWhatTheyDivideBy checks the values of a small run that can be computed by head: batches of 4, of which
+// one is in the warm-up and one was aborted.
 func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	dir := t.TempDir()
 	e := &Log{Set: new(dataset.Set), config: Config{Clients: 1, Batch: 4, Size: Size{100, 100}, Fragment: 100}}

@@ -59,8 +59,7 @@ func TestChoicesAreOfTheSeed(t *testing.T) {
 	}
 }
 
-// TestSharesAreKept checks that each kind comes as often as asked for, and has the operation that
-// it needs.
+// TestSharesAreKept checks that each kind comes as often as requested, and has its operation.
 func TestSharesAreKept(t *testing.T) {
 	c := mixed()
 	const count = 50_000

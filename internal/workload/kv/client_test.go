@@ -257,7 +257,7 @@ func TestAttemptAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestEndState checks that what is downloaded of each record, and of what no formula makes.
+// TestEndState checks the download of each record, and of records that no formula makes.
 func TestEndState(t *testing.T) {
 	d := openMemory(t, "memory:")
 	w := opened(t, d, mixed())

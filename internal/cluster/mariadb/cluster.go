@@ -18,37 +18,38 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Database is the database that StartCluster and StartGalera make, which the cluster's URL names.
+// Database is the database in the cluster's URL, which StartCluster and StartGalera make.
 const Database = "stroppy"
 
-// Cluster is one running MariaDB server, or several with Galera, all of which take writes. A Restart of a Galera node
-// returns when it is synchronized. Where no node is left in a primary component, the one with the newest data has to
-// be among those that run or are being restarted: after all were killed, restart them at once, not one after another.
+// Cluster is one running MariaDB server, or several with Galera, all of which accept writes. Restart of a Galera node
+// returns when it is synchronized. If no node is left in a primary component, the node with the newest data must run
+// or be restarted. So after all nodes were killed, restart them at the same time, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
 	params   params
 	programs programs
 
-	forming    cluster.Lock // held while it is decided who forms a group
-	restarting sync.Map     // the nodes that are started anew after a crash
+	forming    cluster.Lock // held while the founder of a group is chosen
+	restarting sync.Map     // nodes that are being restarted after a crash
 
-	// Guarded by Mu, as is what the nodes say.
-	formed  bool  // the first nodes have become a group
-	founder *node // that is just being started as the first of a group; nil if none is
+	// Guarded by Mu, like the nodes' reported state.
+	formed  bool  // the first nodes have formed a group
+	founder *node // node that is just starting as the first of a group; nil if none is
 }
 
 var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// StartCluster starts one MariaDB server as a cluster of one node. An error leaves nothing behind; it is a
-// cluster.MissingError where MariaDB is not installed, and a *cluster.ParamError for a parameter. The parameters are:
+// StartCluster starts one MariaDB server as a cluster of one node. An error leaves nothing behind. It is a
+// cluster.MissingError if MariaDB is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
+// are:
 //
-//	snapshot=on      a transaction that writes a row which another one has
-//	                 changed since its snapshot fails (innodb_snapshot_isolation)
+//	snapshot=on      a write fails if another transaction has changed the row since the
+//	                 writer's snapshot (innodb_snapshot_isolation)
 //	flush=0|1|2      MariaDB's innodb_flush_log_at_trx_commit
-//	set.NAME=VALUE   any other of its settings
+//	set.NAME=VALUE   any other setting
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
 		return nil, fmt.Errorf("start a MariaDB server: %d nodes requested, but it has one node: use galera:%d for more", o.Nodes, max(o.Nodes, 3))
@@ -60,18 +61,18 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return launchMariaDB(ctx, o, "mariadb", params)
 }
 
-// StartGalera starts MariaDB servers with Galera and returns when every node is synchronized and takes writes. Errors
-// and parameters are those of StartCluster, on all nodes, and one more:
+// StartGalera starts MariaDB servers with Galera, and returns when every node is synchronized and accepts writes. It
+// has the errors and parameters of StartCluster, on all nodes, and one more parameter:
 //
-//	timeout=2s       how long a silent node is waited for until the others
-//	                 suspect it; Galera's own is 5s, in which nobody commits
+//	timeout=2s       time until the others suspect a silent node, in which nobody commits;
+//	                 Galera's default is 5s
 func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params, "galera")
 	switch {
 	case err != nil:
 		return nil, err
 	case o.FaultFS:
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mariadb:1, because a node that a full disk has thrown out of a Galera cluster does not come back by itself"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are only possible with mariadb:1, because a node that a full disk has expelled from a Galera cluster does not return by itself"}
 	}
 	return launchMariaDB(ctx, o, "galera", params)
 }
@@ -113,11 +114,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// initialize makes the data of the first node, with the database and a superuser who can come from the cluster's own
-// network, in which there is nobody else. The others get theirs when they join.
+// initialize makes the data of the first node, with the database and a superuser. The superuser may connect from the
+// cluster's own network, which nobody else can reach. The other nodes get their data when they join.
 func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	statements := firstStatements(c.Network())
-	if c.programs.install == "" { // of MySQL, which makes its data itself
+	if c.programs.install == "" { // MySQL makes its data itself
 		return initializeMySQL(ctx, c.User, c.programs, n.Dir(), n.scratch, statements)
 	}
 	file := filepath.Join(n.scratch, "first.sql")
@@ -125,12 +126,12 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 		return err
 	}
 	usual := append([]string{"--no-defaults", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch}, c.programs.basedir()...)
-	// What the script does not know it hands to the server, which then does not start.
+	// The script passes unknown options to the server, which then does not start.
 	script, err := os.ReadFile(c.programs.install)
 	if err != nil {
 		return err
 	}
-	bootstraps := !bytes.Contains(script, []byte("--extra-file")) // as it did before MariaDB 10.5
+	bootstraps := !bytes.Contains(script, []byte("--extra-file")) // MariaDB 10.4 and older
 	install := []string{"--auth-root-authentication-method=normal", "--skip-name-resolve"}
 	if !bootstraps {
 		install = append(install, "--skip-test-db", "--extra-file="+file)
@@ -142,7 +143,7 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	return errors.Join(err, os.Remove(file))
 }
 
-// bootstrap has a server that takes no clients carry statements out, one a line.
+// bootstrap makes a server without clients execute statements, one per line.
 func (c *Cluster) bootstrap(ctx context.Context, flags, statements []string) error {
 	cmd := c.User.Command(ctx, c.Dir, c.programs.server, append(flags, "--bootstrap")...)
 	cmd.Stdin = strings.NewReader(strings.Join(statements, ";\n") + ";\n")
@@ -158,8 +159,8 @@ func run(cmd *exec.Cmd) error {
 	return nil
 }
 
-// firstStatements make the database and the superuser. MariaDB takes one statement a line here, and none about users
-// before it has read their tables.
+// firstStatements returns the statements that make the database and the superuser. In this mode MariaDB expects one
+// statement per line. It executes statements about users only after it has read their tables.
 func firstStatements(network *cluster.Network) []string {
 	from := "127.0.0.1"
 	if network.Loopback() == "" {
@@ -173,10 +174,11 @@ func firstStatements(network *cluster.Network) []string {
 	}
 }
 
-// complaint is a line of mariadb-install-db's output that says why it failed; the last lines only say where to ask.
+// complaint matches a line of mariadb-install-db's output with the reason of a failure. Its last lines only recommend
+// where to ask.
 var complaint = regexp.MustCompile(`(?im)^.*(?:error|fail|cannot).*$`)
 
-// URL is the address of all nodes; a client's sessions begin with different ones.
+// URL returns the address of all nodes; a client's sessions start with different ones.
 func (c *Cluster) URL() string {
 	u := urlOf(c.Addresses(func(n *node) string { return n.address.String() }))
 	if len(c.List()) > 1 {
@@ -185,12 +187,12 @@ func (c *Cluster) URL() string {
 	return u.String()
 }
 
-// URL is the address of the node alone.
+// URL returns the address of the node alone.
 func (n *node) URL() string { return urlOf(n.address.String()).String() }
 
 func urlOf(host string) *url.URL {
 	return &url.URL{Scheme: "mysql", User: url.User(Superuser), Host: host, Path: "/" + Database}
 }
 
-// Leader is always cluster.ErrNoLeader.
+// Leader always returns cluster.ErrNoLeader.
 func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

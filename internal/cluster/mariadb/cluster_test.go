@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller inserts numbers by one node, on a connection of its own.
+// teller inserts numbers through one node, on its own connection.
 type teller struct{ *sql.DB }
 
 func (t teller) Pay(ctx context.Context, id string) error {
@@ -62,7 +62,7 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 	}
 }
 
-// paid returns what a node holds.
+// paid returns the payments on a node.
 func paid(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM stroppy.paid")
 	if err != nil {
@@ -80,7 +80,7 @@ func paid(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	return held, rows.Err()
 }
 
-// galera is fast to notice that a node is silent.
+// galera returns a kind that notices a silent node soon.
 func galera() clustertest.Kind {
 	return kind(StartGalera, url.Values{"timeout": {"1s"}, "snapshot": {"on"}})
 }
@@ -127,8 +127,7 @@ func TestClock(t *testing.T) {
 	clustertest.Must(t, err)
 }
 
-// TestGalera hurts one cluster in every way, in its own network where the user
-// may have one.
+// TestGalera runs all injections on one cluster, in its own network if the user may have one.
 func TestGalera(t *testing.T) {
 	c := galera().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
@@ -148,8 +147,8 @@ func TestGalera(t *testing.T) {
 	t.Run("crash", func(t *testing.T) { testCrash(t, c) })
 }
 
-// TestGaleraLeft is testLeft on two nodes, which are then stopped and leave nothing, also of the
-// scripts that copy data between nodes whose clocks can be steered.
+// TestGaleraLeft runs testLeft on two nodes with clocks that can be changed. Then the nodes are stopped and must
+// leave nothing, not even of the scripts that copy data between nodes.
 func TestGaleraLeft(t *testing.T) {
 	began, dir := time.Now(), clustertest.OpenDir(t)
 	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Clock: true}).(*Cluster)
@@ -167,8 +166,8 @@ func TestGaleraLeft(t *testing.T) {
 	})
 }
 
-// testLeft has nodes leave their group for good, as they do when they cannot
-// agree with the others, and the cluster whole again after one restart.
+// testLeft makes nodes leave their group for good, as they do if they cannot agree with the others. One restart must
+// make the cluster healthy again.
 func testLeft(t *testing.T, c *Cluster) {
 	t.Helper()
 	type steps struct{ leave, kill, restart func(node int) }
@@ -218,7 +217,7 @@ func (n *node) leave(ctx context.Context) error {
 	})
 }
 
-// both does something to the first two nodes at once.
+// both calls do for the first two nodes at once.
 func both(t *testing.T, c *Cluster, do func(*node) error) {
 	t.Helper()
 	clustertest.Must(t, c.Each(func(n *node) error {
@@ -229,8 +228,7 @@ func both(t *testing.T, c *Cluster, do func(*node) error) {
 	}))
 }
 
-// testReplaceTwo replaces two nodes at once, which must not take the data of all
-// away.
+// testReplaceTwo replaces two nodes at once, which must not remove the data of all nodes.
 func testReplaceTwo(t *testing.T, c *Cluster) {
 	p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
 	both(t, c, func(n *node) error { return n.Replace(ctx) })
@@ -238,12 +236,11 @@ func testReplaceTwo(t *testing.T, c *Cluster) {
 	p.EndWell("replace two at once")
 }
 
-// testNewest kills all nodes, of which one has not all data: alone it forms no
-// group.
+// testNewest kills all nodes, of which one lacks data. This node alone must not form a group.
 func testNewest(t *testing.T, c *Cluster) {
 	p, nodes := galera().Pay(t, c), c.List()
 	clustertest.Must(t, nodes[0].Kill(t.Context()))
-	p.GoOn(20) // which node 0 does not have
+	p.GoOn(20) // node 0 does not have them
 	clustertest.Must(t, c.Each(func(n *node) error { return n.Kill(t.Context()) }))
 	short, cancel := context.WithCancel(clustertest.Within(t, clustertest.WaitLimit))
 	defer cancel()
@@ -268,8 +265,7 @@ func testNewest(t *testing.T, c *Cluster) {
 	p.EndWell("kill one, then all, and restart")
 }
 
-// testMajority kills two nodes of three: the third alone takes no writes until
-// they are restarted.
+// testMajority kills two nodes of three. The third alone must refuse writes until they are restarted.
 func testMajority(t *testing.T, c *Cluster) {
 	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), c.List()
 	both(t, c, func(n *node) error { return n.Kill(t.Context()) })
@@ -287,7 +283,7 @@ func testMajority(t *testing.T, c *Cluster) {
 	p.EndWell("kill two of three")
 }
 
-// TestPrograms starts a server from an installation that is not where it was built to be.
+// TestPrograms starts a server from an installation in another place than it was built for.
 func TestPrograms(t *testing.T) {
 	if _, err := findPrograms(cluster.Options{}, false); err != nil {
 		t.Skipf("skipped engine: mariadb: %v", err)
@@ -302,8 +298,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAFolder sees which programs are taken where several folders have some, by
-// the names that they had before MariaDB 10.5 too.
+// TestProgramsOfAFolder checks which programs are used if several folders have some, also by their names before
+// MariaDB 10.5.
 func TestProgramsOfAFolder(t *testing.T) {
 	make := func(names ...string) string {
 		prefix := clustertest.OpenDir(t)
@@ -334,7 +330,7 @@ func TestStartRefuses(t *testing.T) {
 	one := kind(StartCluster, nil).Launch
 	galera().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},
 		clustertest.Refusal{Launch: one, Options: cluster.Options{Nodes: 2}, Says: "has one node"},
-		clustertest.Refusal{Launch: one, Query: "timeout=1s", Says: "parameter timeout: MariaDB has none"},
+		clustertest.Refusal{Launch: one, Query: "timeout=1s", Says: "parameter timeout: MariaDB has no such parameter"},
 		clustertest.Refusal{Query: "timeout=1", Says: "parameter timeout: it must be a time"},
 		clustertest.Refusal{Query: "snapshot=yes", Says: "parameter snapshot: it must be one of on, off"},
 		clustertest.Refusal{Query: "flush=3", Says: "parameter flush: it must be one of 0, 1, 2"},
@@ -346,7 +342,7 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Launch: one, Query: "set.no-such-setting=1", Says: "no-such-setting"})
 }
 
-// testCrash has a server end as one of Galera does that has missed too much.
+// testCrash makes a server end like a Galera server that has missed too much.
 func testCrash(t *testing.T, c *Cluster) {
 	p, n := galera().Pay(t, c), c.List()[1]
 	ended := n.PIDs()[0]

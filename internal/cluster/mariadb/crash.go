@@ -9,13 +9,12 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// restartAfter is how long after its crash a server is started anew: RestartSec of
-// mariadb.service, the unit of MariaDB's packages, which has Restart=on-abnormal.
+// restartAfter is the time between a crash and the restart: RestartSec of mariadb.service, the unit of MariaDB's
+// packages, which has Restart=on-abnormal.
 const restartAfter = 5 * time.Second
 
-// restartCrashed starts nodes anew whose servers have crashed, until the cluster is stopped. A server
-// of Galera ends itself with SIGABRT where it has missed more than the others still have for
-// it, and gets all data at its next start.
+// restartCrashed restarts nodes whose servers have crashed, until the cluster is stopped. A Galera server ends itself
+// with SIGABRT if it has missed more changes than the others still keep. At its next start it gets all data.
 func (c *Cluster) restartCrashed() {
 	for cluster.Sleep(c.Life, superviseEvery) == nil {
 		for _, n := range c.List() {
@@ -26,8 +25,8 @@ func (c *Cluster) restartCrashed() {
 	}
 }
 
-// startCrashed starts a node anew in the background, unless somebody starts it already. One
-// that is killed or replaced meanwhile is left alone.
+// startCrashed restarts a node in the background, unless somebody starts it already. A node that is killed or
+// replaced meanwhile is left alone.
 func (c *Cluster) startCrashed(n *node, crash error) {
 	if _, already := c.restarting.LoadOrStore(n, true); already {
 		return
@@ -56,11 +55,10 @@ func (c *Cluster) startCrashed(n *node, crash error) {
 	})
 }
 
-// errorLine is what a line of the server's log says that is about an error.
+// errorLine matches the message of an error line in the server's log.
 var errorLine = regexp.MustCompile(`(?m)^.*\[ERROR\] (.*)$`)
 
-// lastError is what the server's log says last of an error, to be added to a note; nothing of a
-// log without one.
+// lastError returns the last error in the server's log as a part of a note, or "" if there is none.
 func (n *node) lastError() string {
 	text, _ := os.ReadFile(n.Log())
 	found := errorLine.FindAllSubmatch(text, -1)

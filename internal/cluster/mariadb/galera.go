@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// position says how far the data of a node have come: the number of the last
-// transaction in a history. The zero value is that of a node without data.
+// position is the progress of a node's data: the number of the last transaction in a history. The zero value means no
+// data.
 type position struct {
 	history string // the state's UUID
 	seqno   int64
@@ -23,18 +23,18 @@ type position struct {
 
 func (p position) none() bool { return p.history == "" }
 
-// ahead reports whether data are newer than others.
+// ahead reports whether the data are newer than others.
 func (p position) ahead(of position) bool {
 	return !p.none() && (of.none() || p.seqno > of.seqno)
 }
 
-// galeraFlags are the flags that make a server a member of the group.
+// galeraFlags returns the flags that make a server a member of the group.
 func (n *node) galeraFlags() []string {
 	members := n.cluster.Addresses(func(m *node) string { return m.group.String() })
 	options := append([]string{
 		"gmcast.listen_addr=tcp://" + n.group.String(), "ist.recv_addr=" + n.ist.String(),
-		// Who forms a group when none is left is decided here, from the data of
-		// all nodes, and not by the nodes' memory of an earlier group too.
+		// The founder of a new group is chosen here, from the data of all nodes. The nodes must not also restore an
+		// earlier group by themselves.
 		"pc.recovery=FALSE",
 	}, groupOptions(n.cluster.params.suspect)...)
 	return []string{
@@ -48,11 +48,11 @@ func (n *node) galeraFlags() []string {
 	}
 }
 
-// role decides whether the node joins a group or forms one, and returns the flags
-// for it. It waits, until ctx ends, while a node that has newer data is down.
+// role decides whether the node joins a group or forms one, and returns the flags for it. While a node with newer
+// data is down, role waits until ctx ends.
 func (n *node) role(ctx context.Context) (flags []string, err error) {
 	c := n.cluster
-	var own *position // which stays as it is while the node is down
+	var own *position // it does not change while the node is down
 	err = retry(ctx, func() error {
 		if err := c.forming.Acquire(ctx); err != nil {
 			return err
@@ -71,13 +71,12 @@ func (n *node) role(ctx context.Context) (flags []string, err error) {
 	return flags, err
 }
 
-// decide is one try of role, of a node whose data have come so far; forming is
-// held.
+// decide is one attempt of role, for a node with this position; forming is held.
 func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 	c := n.cluster
 	c.Mu.Lock()
 	n.known = &own
-	if c.founder == n { // it was, in a try that failed
+	if c.founder == n { // after an attempt that failed
 		c.founder = nil
 	}
 	formed, founder := c.formed, c.founder
@@ -107,9 +106,8 @@ func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 	return append(flags, "--wsrep-new-cluster"), nil
 }
 
-// forms reports whether node n has to form a group: none is left, and no other
-// node has newer data. It joins one that is left, and one of nodes that are
-// connected and have no less, which reform makes a group again.
+// forms reports whether node n must form a group: none is left, and no other node has newer data. It joins an
+// existing group. It also joins connected nodes with data at least as new, which reform makes a group again.
 func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error) {
 	others, err := c.survey(ctx, n)
 	var newer error
@@ -121,24 +119,23 @@ func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error
 			if s.left() {
 				c.renew(m)
 			}
-			newer = errors.Join(newer, fmt.Errorf("%s has committed %d, and %s has %d: start %s as well", m.Name(), s.position.seqno, n.Name(), own.seqno, m.Name()))
+			newer = errors.Join(newer, fmt.Errorf("%s has committed %d, but %s only %d: start %s as well", m.Name(), s.position.seqno, n.Name(), own.seqno, m.Name()))
 		}
 	}
 	if err = errors.Join(err, newer); err != nil {
 		return false, fmt.Errorf("no node is in a primary component, and %s cannot form one: %w", n.Name(), err)
 	}
 	if own.none() {
-		return false, fmt.Errorf("no node is in a primary component, and none has data to form one of")
+		return false, fmt.Errorf("no node is in a primary component, and none has data to form one")
 	}
 	return true, nil
 }
 
-// left reports whether the node runs and has left its group, to which Galera does not
-// bring it back.
+// left reports whether the node runs and has left its group, to which Galera does not bring it back.
 func (s status) left() bool { return s.answers && !s.connected }
 
-// survey looks at all nodes but one, those that are down included. The error
-// names those that cannot be seen; forming is held.
+// survey returns the status of all nodes except one, even if they are down. The error names nodes whose status is
+// unknown; forming is held.
 func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]status, error) {
 	sights := map[*node]status{}
 	var unseen error
@@ -160,8 +157,8 @@ func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]status, e
 	return sights, unseen
 }
 
-// stopped returns the position of a node that is down, or that is being started
-// and does not answer yet; forming is held, so that nobody starts it meanwhile.
+// stopped returns the position of a node that is down, or that is starting and does not answer yet. forming is held,
+// so that nobody starts the node meanwhile.
 func (n *node) stopped(ctx context.Context) (position, error) {
 	c := n.cluster
 	c.Mu.Lock()
@@ -171,7 +168,7 @@ func (n *node) stopped(ctx context.Context) (position, error) {
 		return *known, nil
 	}
 	if n.Running() {
-		return position{}, fmt.Errorf("%s runs and does not say what data it has", n.Name())
+		return position{}, fmt.Errorf("%s runs, but does not report its data", n.Name())
 	}
 	p, err := n.recover(ctx)
 	if err != nil {
@@ -183,26 +180,24 @@ func (n *node) stopped(ctx context.Context) (position, error) {
 	return p, nil
 }
 
-// reformEvery is after how many looks at a node that is not ready it is seen
-// whether all nodes wait for each other: often enough to lose no time, and
-// seldom enough to let a group that is just changing settle.
+// reformEvery is the number of checks of a node that is not ready after which a deadlock of all nodes is looked for.
+// It loses little time, but lets a changing group settle.
 const reformEvery = int(time.Second / pollEvery)
 
-// reform does what an operator does after the loss of a majority: it makes the
-// component of the connected node with the newest data the primary one where none
-// is left and no other node has newer data. One that has newer data and has left
-// its group is started anew, to form one. Where there is a primary component,
-// those that have left are started anew to join it.
+// reform restores a group as an operator does after the loss of a majority. If no primary component is left and no
+// other node has newer data, the newest connected node's component becomes primary. A node with newer data that has
+// left its group is restarted to form one. If there is a primary component, nodes that have left are restarted to
+// join it.
 func (c *Cluster) reform(ctx context.Context) error {
 	if !c.forming.Try() {
-		return nil // somebody else sees to it
+		return nil // another caller does it
 	}
 	defer c.forming.Release()
 	return c.regroup(ctx)
 }
 
-// bringBack is reform once a node was started, which waits for its turn. What goes
-// wrong is tried again while somebody waits for a node, and WaitHealthy says it at last.
+// bringBack is reform after a node was started; it waits for its turn. An error is not returned, because the attempt
+// is repeated while somebody waits for a node, and WaitHealthy reports it in the end.
 func (c *Cluster) bringBack(ctx context.Context) {
 	if c.forming.Acquire(ctx) == nil {
 		_ = c.regroup(ctx)
@@ -243,7 +238,7 @@ func (c *Cluster) regroup(ctx context.Context) error {
 		if err := best.bootstrap(ctx); err != nil {
 			return err
 		}
-		c.Note("no primary component was left: that of %s, which has the newest data, was made one", best.Name())
+		c.Note("no primary component was left: the component of %s, which has the newest data, was made one", best.Name())
 		return nil
 	case sights[last].left():
 		c.renew(last)
@@ -252,8 +247,7 @@ func (c *Cluster) regroup(ctx context.Context) error {
 	return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, does not run", last.Name())
 }
 
-// newest returns the node with the newest data of those that count, nil if there
-// is none.
+// newest returns the node with the newest data among those that count, or nil.
 func newest(sights map[*node]status, counts func(status) bool) (found *node) {
 	for m, s := range sights {
 		if counts(s) && !s.position.none() && (found == nil || s.position.ahead(sights[found].position)) {
@@ -263,8 +257,7 @@ func newest(sights map[*node]status, counts func(status) bool) (found *node) {
 	return found
 }
 
-// renew starts a node anew that has left its group, in the background, unless
-// somebody starts it already.
+// renew restarts a node that has left its group, in the background, unless somebody starts it already.
 func (c *Cluster) renew(n *node) {
 	c.Mu.Lock()
 	starting := n.starting > 0
@@ -284,11 +277,10 @@ func (c *Cluster) renew(n *node) {
 	})
 }
 
-// renewLimit bounds the new start of a node that has left its group, which may
-// have to get all data from another one.
+// renewLimit bounds the restart of a node that has left its group, which may have to get all data from another one.
 const renewLimit = 5 * time.Minute
 
-// hasLeft reports whether the node says that it has left its group.
+// hasLeft reports whether the node reports that it has left its group.
 func (n *node) hasLeft(ctx context.Context) bool {
 	if !n.cluster.galera() || !n.Awake() {
 		return false
@@ -297,8 +289,8 @@ func (n *node) hasLeft(ctx context.Context) bool {
 	return err == nil && !s.connected
 }
 
-// stateFile is where Galera keeps the position of a server that was shut down in
-// good order; that of one that runs or was killed is -1 there.
+// stateFile is the file in which Galera keeps the position of a server after a clean shutdown. While a server runs,
+// or after a kill, the position in it is -1.
 const stateFile = "grastate.dat"
 
 var (
@@ -307,16 +299,14 @@ var (
 	recovered = regexp.MustCompile(`WSREP: Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
 )
 
-// noHistory is the history of a node that has no data, or only some of those that
-// another one was giving it when it was killed.
+// noHistory is the history of a node without data, or with an incomplete copy because of a kill.
 const noHistory = "00000000-0000-0000-0000-000000000000"
 
-// recover returns the position of a server that is down: from its state file, or
-// from InnoDB, whose log the server then recovers
-// (https://galeracluster.com/library/documentation/restarting-cluster.html).
+// recover returns the position of a server that is down: from its state file, or from InnoDB, whose log the server
+// then recovers (https://galeracluster.com/library/documentation/restarting-cluster.html).
 func (n *node) recover(ctx context.Context) (position, error) {
 	fail := func(err error) (position, error) {
-		return position{}, fmt.Errorf("see how far the data of %s have come: %w", n.Name(), err)
+		return position{}, fmt.Errorf("find the position of the data of %s: %w", n.Name(), err)
 	}
 	if n.Life().Err() != nil { // the folder may be gone
 		return fail(context.Cause(n.Life()))
@@ -351,8 +341,8 @@ func (n *node) recover(ctx context.Context) (position, error) {
 	return p, nil
 }
 
-// allowBootstrap lets a server form a group of its data although it was not the
-// last that left one, as its state file says after a crash.
+// allowBootstrap lets a server form a group with its data, although by its state file after a crash it did not leave
+// last.
 func allowBootstrap(dir string) error {
 	path := filepath.Join(dir, stateFile)
 	text, err := os.ReadFile(path)

@@ -16,10 +16,10 @@ import (
 // groupKind is the kind of several servers of MySQL.
 const groupKind = "mysql, a group"
 
-// Group is a running group of MySQL servers with Group Replication. A supervisor of its own does what an operator
-// does: it lets members that are outside join the group, and makes a group of the one with the newest data where none
-// is left. For that all members have to answer, because a transaction that was acknowledged may be in the data of any
-// one of them alone: after all were killed, restart them at once, not one after another.
+// Group is a running group of MySQL servers with Group Replication. Its supervisor acts like an operator. It lets
+// members that are outside join the group, and makes a group of the member with the newest data if none is left. For
+// this all members must answer, because any of them may have the only copy of an acknowledged transaction. So after
+// all members were killed, restart them at the same time.
 type Group struct {
 	*cluster.NodeSet[*member]
 	cluster.EventLog
@@ -29,8 +29,8 @@ type Group struct {
 
 	consistency string // group_replication_consistency of the members
 
-	joining sync.Map // *member: it is just being let in
-	leader  *member  // that was noted last; the supervisor's own
+	joining sync.Map // *member: it is joining
+	leader  *member  // the last noted leader; used only by the supervisor
 }
 
 // PrimaryGroup is a group with one primary.
@@ -41,7 +41,7 @@ var (
 	_ cluster.LocalNode = (*member)(nil)
 )
 
-// maxMembers is the most that Group Replication takes.
+// maxMembers is the limit of Group Replication.
 const maxMembers = 9
 
 func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
@@ -53,7 +53,7 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return nil, fmt.Errorf("start a group of MySQL servers: %d nodes requested, but Group Replication allows at most %d", o.Nodes, maxMembers)
 	}
 	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mysql:1, because a member that a full disk has thrown out of its group does not come back by itself"}
+		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are only possible with mysql:1, because a member that a full disk has expelled from its group does not return by itself"}
 	}
 	programs, lacks := findMySQL(ctx, o)
 	g, err := cluster.Launch(ctx, cluster.Kind{Name: mySQL, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
@@ -87,12 +87,12 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 // newUUID returns a random UUID of version 4 (RFC 9562).
 func newUUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // which never fails
+	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Description says who fails over, and with which settings.
+// Description describes the failover and its settings.
 func (g *Group) Description() string {
 	mode := "with one primary"
 	if g.params.group.multiPrimary {
@@ -102,8 +102,8 @@ func (g *Group) Description() string {
 		"members that have left are let in again by stroppy", mode, g.consistency, g.params.group.expel, majorityTimeout)
 }
 
-// URL is the address of all members, of which a client takes one that takes writes. With several primaries its
-// sessions begin with different ones.
+// URL returns the address of all members, of which a client uses one that accepts writes. With several primaries its
+// sessions start with different ones.
 func (g *Group) URL() string {
 	u := urlOf(g.Addresses(func(m *member) string { return m.address.String() }))
 	if g.params.group.multiPrimary {
@@ -112,10 +112,10 @@ func (g *Group) URL() string {
 	return u.String()
 }
 
-// Leader is always cluster.ErrNoLeader: all members are primaries.
+// Leader always returns cluster.ErrNoLeader, because all members are primaries.
 func (g *Group) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
-// Leader returns the number of the primary that a majority of the group has elected and that takes writes. While
+// Leader returns the number of the primary that a majority of the group has elected and that accepts writes. While
 // there is none, or it is dead or paused, Leader waits until ctx ends.
 func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
 	primary, err := g.primary(ctx)
@@ -125,10 +125,10 @@ func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
 	return primary.Number(), nil
 }
 
-// moveLimit bounds one move of the lead, in which the old primary lets its transactions end.
+// moveLimit bounds one move of leadership, in which the old primary lets its transactions end.
 const moveLimit = 20 * time.Second
 
-// MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is that already.
+// MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is the primary already.
 func (g PrimaryGroup) MoveLeader(ctx context.Context, to int) error {
 	return g.Move(to, func(target *member) error {
 		return retry(ctx, func() error {
@@ -155,12 +155,12 @@ func (g PrimaryGroup) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
-// seeds are the addresses at which members take messages of the group.
+// seeds returns the addresses at which members accept messages of the group.
 func (g *Group) seeds() string {
 	return g.Addresses(func(m *member) string { return m.group.String() })
 }
 
-// hosts are the members' hosts, each once.
+// hosts returns the members' hosts, each once.
 func (g *Group) hosts() string {
 	var all []string
 	for _, m := range g.List() {

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// groupOf is the group of a cluster that StartMySQL has started.
+// groupOf returns the group of a cluster that StartMySQL has started.
 func groupOf(c cluster.Local) *Group {
 	if p, ok := c.(PrimaryGroup); ok {
 		return p.Group
@@ -53,8 +53,8 @@ func group(params url.Values) clustertest.Kind {
 	}
 }
 
-// fetched is group with a MySQL that versions.sh has fetched. Its tests take minutes, so that they
-// are for who asks for all faults; otherwise they run where mysqld on PATH is MySQL's.
+// fetched is group with a MySQL that versions.sh has fetched. Its tests take minutes, so they run only if all faults
+// are requested, or if mysqld on PATH is MySQL's.
 func fetched(params url.Values) clustertest.Kind {
 	if os.Getenv("STROPPY_TEST_FAULTS") == "" {
 		return group(params)
@@ -75,8 +75,8 @@ func TestGroup(t *testing.T) {
 	t.Run("majority", func(t *testing.T) { testGroupMajority(t, c) })
 }
 
-// testGroupMajority kills two members of three: the third alone takes no writes until they
-// are restarted, and it is not replaced meanwhile.
+// testGroupMajority kills two members of three. The third alone must refuse writes until they are restarted, and must
+// not be replaced meanwhile.
 func testGroupMajority(t *testing.T, c cluster.Local) {
 	members := groupOf(c).List()
 	p, ctx := group(nil).Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
@@ -105,7 +105,7 @@ func testGroupMajority(t *testing.T, c cluster.Local) {
 	p.EndWell("kill two of three")
 }
 
-// testWaiting has a session of a member that no longer reaches its group wait for it, and ends it.
+// testWaiting makes a session of a member that no longer reaches its group wait for it, and ends the session.
 func testWaiting(t *testing.T, m *member) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	ended := make(chan error, 1)
@@ -135,11 +135,11 @@ func TestGroupRefuses(t *testing.T) {
 	group(nil).Refuses(t, nil, // without MySQL, MariaDB's mysqld may be found
 		clustertest.Refusal{Options: cluster.Options{Nodes: 10}, Says: "at most 9"},
 		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"},
-		clustertest.Refusal{Query: "consistency=BEFORE", Says: "parameter consistency: MySQL has none"},
+		clustertest.Refusal{Query: "consistency=BEFORE", Says: "parameter consistency: MySQL has no such parameter"},
 		clustertest.Refusal{Query: "consistency=before", Options: three, Says: "parameter consistency: it must be one of EVENTUAL"},
 		clustertest.Refusal{Query: "multi-primary=yes", Options: three, Says: "neither on nor off"},
 		clustertest.Refusal{Query: "expel=1500ms", Options: three, Says: "whole seconds"},
-		clustertest.Refusal{Query: "snapshot=on", Options: three, Says: "parameter snapshot: MySQL has none"},
+		clustertest.Refusal{Query: "snapshot=on", Options: three, Says: "parameter snapshot: MySQL has no such parameter"},
 		clustertest.Refusal{Query: "set.gtid_mode=OFF", Options: three, Says: "sets gtid-mode itself"},
 		clustertest.Refusal{Query: "set.loose-group_replication_consistency=AFTER", Options: three, Says: "sets group-replication-consistency itself"})
 }

@@ -8,29 +8,29 @@ import (
 	"strconv"
 )
 
-// States of members that are asked for
+// States of members that are used here
 // (https://dev.mysql.com/doc/refman/8.4/en/group-replication-server-states.html).
 const online, offline, failedState, unreachable = "ONLINE", "OFFLINE", "ERROR", "UNREACHABLE"
 
-// groupStatus is what a member says of itself and of the others.
+// groupStatus is a member's own state and its view of the others.
 type groupStatus struct {
 	state    string // its own
-	writable bool   // it takes writes
+	writable bool   // it accepts writes
 	executed string // GTIDs of the transactions that are committed here
-	received string // of those that are or will be
+	received string // GTIDs of the transactions that are or will be committed here
 	view     []seen
 }
 
-// seen is how a member sees one of its group.
+// seen is a member in the view of another one.
 type seen struct {
 	address     string
 	state, role string
 }
 
-// outside says that the member is in no group and does not try to be.
+// outside reports whether the member is in no group and does not try to join one.
 func (s groupStatus) outside() bool { return s.state == offline || s.state == failedState }
 
-// works says that the member is in a group of which it sees a majority.
+// works reports whether the member is in a group and sees a majority of it.
 func (s groupStatus) works() bool { return s.state == online && s.majority() }
 
 func (s groupStatus) majority() bool {
@@ -43,7 +43,7 @@ func (s groupStatus) majority() bool {
 	return 2*reached > len(s.view)
 }
 
-// primary is the address of the only primary that the member sees; empty if there is none.
+// primary returns the address of the only primary in the member's view, or "" if there is none.
 func (s groupStatus) primary() (address string) {
 	for _, one := range s.view {
 		switch {
@@ -71,7 +71,7 @@ func (m *member) status(ctx context.Context) (s groupStatus, err error) {
 		err = m.askView(ctx, &s)
 	}
 	if err != nil {
-		return groupStatus{}, fmt.Errorf("%s does not say how it is: %w", m.Name(), err)
+		return groupStatus{}, fmt.Errorf("%s does not report its state: %w", m.Name(), err)
 	}
 	return s, nil
 }
@@ -90,7 +90,7 @@ func (m *member) askView(ctx context.Context, s *groupStatus) error {
 		return err
 	}
 	defer rows.Close()
-	s.state = offline // of one that has never been in a group
+	s.state = offline // of a member that was never in a group
 	for rows.Next() {
 		var own bool
 		var host string
@@ -118,14 +118,13 @@ func (m *member) ask(ctx context.Context, query string, value any, args ...any) 
 	return nil
 }
 
-// has says whether all of a set of GTIDs are in another one.
+// has reports whether a set of GTIDs is contained in another one.
 func (m *member) has(ctx context.Context, all, set string) (has bool, err error) {
 	err = m.ask(ctx, "SELECT GTID_SUBSET(?, ?)", &has, set, all)
 	return has, err
 }
 
-// survey asks all members that run and are not paused; one that does not answer is not in
-// the answer.
+// survey asks all members that run and are not paused. The result lacks members that do not answer.
 func (g *Group) survey(ctx context.Context) map[*member]groupStatus {
 	members := g.List()
 	statuses := make([]*groupStatus, len(members))
@@ -146,8 +145,8 @@ func (g *Group) survey(ctx context.Context) map[*member]groupStatus {
 	return sights
 }
 
-// elected is the primary of the group: most of those that work in one name it, and it
-// takes writes. Nil: there is none.
+// elected returns the primary of the group, or nil. Most of the working members must name it, and it must accept
+// writes.
 func elected(sights map[*member]groupStatus) (primary *member) {
 	votes := map[string]int{}
 	for _, s := range sights {
@@ -164,7 +163,7 @@ func elected(sights map[*member]groupStatus) (primary *member) {
 	return primary
 }
 
-// primary waits until there is one.
+// primary waits until there is a primary.
 func (g *Group) primary(ctx context.Context) (primary *member, err error) {
 	err = retry(ctx, func() error {
 		if primary = elected(g.survey(ctx)); primary == nil {
@@ -175,11 +174,10 @@ func (g *Group) primary(ctx context.Context) (primary *member, err error) {
 	return primary, err
 }
 
-// checkHealthy begins a wait: what it returns is nil when all members see each other in
-// one group, each has committed all that any of them had at the first time that they did,
-// and the primaries take writes.
+// checkHealthy begins a wait. Its result returns nil if all members see each other in one group and the primaries
+// accept writes. Each member must have committed all that any of them had when they first saw each other.
 func (g *Group) checkHealthy() func(ctx context.Context) error {
-	var goal []string // what each had committed
+	var goal []string // committed by each at that time
 	return func(ctx context.Context) error {
 		now, err := g.whole(ctx)
 		if err != nil {
@@ -196,7 +194,7 @@ func (g *Group) checkHealthy() func(ctx context.Context) error {
 		for i, m := range g.List() {
 			for _, set := range goal {
 				if has, err := m.has(ctx, now[i].executed, set); err != nil || !has {
-					return errors.Join(fmt.Errorf("%s has not committed yet all that another member has", m.Name()), err)
+					return errors.Join(fmt.Errorf("%s has not committed all transactions of another member yet", m.Name()), err)
 				}
 			}
 		}
@@ -204,8 +202,7 @@ func (g *Group) checkHealthy() func(ctx context.Context) error {
 	}
 }
 
-// whole asks all members how they are; one that does not see all of them in its group is an
-// error.
+// whole asks all members for their status. It returns an error if a member does not see all of them in its group.
 func (g *Group) whole(ctx context.Context) ([]groupStatus, error) {
 	members := g.List()
 	all := make([]groupStatus, len(members))
@@ -224,8 +221,8 @@ func (g *Group) whole(ctx context.Context) ([]groupStatus, error) {
 	return all, err
 }
 
-// whole says why a member is not in a group of so many members that are all online; nil if
-// it is, and takes writes where it is a primary.
+// whole returns an error unless the member is in a group of this many members that are all online. A primary must
+// also accept writes.
 func (m *member) whole(ctx context.Context, members int) (groupStatus, error) {
 	s, err := m.status(ctx)
 	if err == nil && s.state != online {
@@ -243,7 +240,7 @@ func (m *member) whole(ctx context.Context, members int) (groupStatus, error) {
 			return s, fmt.Errorf("%s sees the member at %s as %s", m.Name(), one.address, one.state)
 		}
 		if one.address == m.address.String() && one.role == "PRIMARY" && !s.writable {
-			return s, fmt.Errorf("%s is primary and takes no writes", m.Name())
+			return s, fmt.Errorf("%s is primary, but does not accept writes", m.Name())
 		}
 		count++
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	superviseEvery = 200 * time.Millisecond // between two looks of the supervisor
-	// joinLimit bounds one try to join the group, in which MySQL waits for the group to take
-	// the member in, and one to form it.
+	superviseEvery = 200 * time.Millisecond // interval of the supervisor's checks
+	// joinLimit bounds one attempt to join the group, in which MySQL waits for the group to admit the member, and one
+	// attempt to form it.
 	joinLimit = 90 * time.Second
 )
 
-// supervise looks at the members until the cluster is stopped.
+// supervise checks the members until the cluster is stopped.
 func (g *Group) supervise() {
 	for cluster.Sleep(g.Life, superviseEvery) == nil {
 		sights := g.survey(g.Life)
@@ -29,7 +29,7 @@ func (g *Group) supervise() {
 	}
 }
 
-// noteLeader notes who is primary, of one primary.
+// noteLeader notes the primary, if there is only one.
 func (g *Group) noteLeader(sights map[*member]groupStatus) {
 	if g.params.group.multiPrimary {
 		return
@@ -40,8 +40,8 @@ func (g *Group) noteLeader(sights map[*member]groupStatus) {
 	}
 }
 
-// regroup lets the members that are outside join a group that works. Where there is none
-// and nobody is in one, the member with the newest data forms one.
+// regroup lets the members that are outside join a group that works. If there is none and nobody is in one, the
+// member with the newest data forms one.
 func (g *Group) regroup(ctx context.Context, sights map[*member]groupStatus) {
 	inside := false
 	for _, s := range sights {
@@ -57,7 +57,7 @@ func (g *Group) regroup(ctx context.Context, sights map[*member]groupStatus) {
 	}
 	members := g.List()
 	if inside || len(sights) < len(members) || len(members) == 0 {
-		return // it is waited for those that are inside, or do not answer
+		return // wait for members that are inside or do not answer
 	}
 	first, err := newestMember(ctx, sights)
 	if err != nil {
@@ -69,9 +69,9 @@ func (g *Group) regroup(ctx context.Context, sights map[*member]groupStatus) {
 	g.letIn(first, sights[first], true)
 }
 
-// workingViews are the addresses of the members that are seen by those that see a majority.
-// One that is outside and still seen there has come back before it was expelled: the group
-// would refuse it, and take its answers for those of the one that it waits for.
+// workingViews returns the addresses in the views of the members that see a majority. A member that is outside and
+// still in a view has returned before it was expelled. The group would refuse it, and confuse it with the member that
+// it waits for.
 func workingViews(sights map[*member]groupStatus) map[string]bool {
 	seen := map[string]bool{}
 	for _, s := range sights {
@@ -85,8 +85,8 @@ func workingViews(sights map[*member]groupStatus) map[string]bool {
 	return seen
 }
 
-// newestMember returns the one that has all transactions that any has; of several the one
-// with the lowest number.
+// newestMember returns the member that has all transactions of all members; of several, the one with the lowest
+// number.
 func newestMember(ctx context.Context, sights map[*member]groupStatus) (*member, error) {
 	members := slices.SortedFunc(maps.Keys(sights), func(a, b *member) int { return a.Number() - b.Number() })
 	for _, m := range members {
@@ -102,11 +102,11 @@ func newestMember(ctx context.Context, sights map[*member]groupStatus) (*member,
 			return m, nil
 		}
 	}
-	return nil, errors.New("no member has all transactions that any has, so that none can form a group")
+	return nil, errors.New("no member has the transactions of all members, so none can form a group")
 }
 
-// letIn lets a member that is outside join the group, or form it, in the background,
-// unless it does already. While one forms a group, nobody else is let in.
+// letIn lets a member that is outside join the group or form it, in the background, unless it does so already. While
+// one member forms a group, no other one is let in.
 func (g *Group) letIn(m *member, s groupStatus, forms bool) {
 	if _, already := g.joining.LoadOrStore(m, true); already {
 		return
@@ -129,7 +129,7 @@ func (g *Group) letIn(m *member, s groupStatus, forms bool) {
 	})
 }
 
-// join is one try of letIn.
+// join is one attempt of letIn.
 func (m *member) join(ctx context.Context, s groupStatus, forms bool) error {
 	if s.state == failedState {
 		if err := m.leave(ctx); err != nil {
@@ -146,13 +146,12 @@ func (m *member) join(ctx context.Context, s groupStatus, forms bool) error {
 	return errors.Join(err, m.do(undoing, askLimit, "SET GLOBAL group_replication_bootstrap_group = OFF"))
 }
 
-// leaveAfter is how long STOP GROUP_REPLICATION is waited for until sessions are ended for it.
+// leaveAfter is how long to wait for STOP GROUP_REPLICATION before sessions are ended for it.
 const leaveAfter = 10 * time.Second
 
-// leave stops Group Replication on a member that its group has given up. MySQL waits there for
-// the sessions that wait for the group before their first statement, as at BEFORE, and 9.7.4 was
-// seen to leave such a session waiting after an expulsion, for 3 minutes and more. The group
-// never answers it, so that it is ended then, as by an operator.
+// leave stops Group Replication on a member that its group has expelled. MySQL first waits for sessions that wait for
+// the group before their first statement, as with BEFORE. Version 9.7.4 left such a session waiting after an
+// expulsion for more than 3 minutes. The group never answers the session, so it is ended, as by an operator.
 func (m *member) leave(ctx context.Context) error {
 	left := make(chan error, 1)
 	go func() { left <- m.do(ctx, joinLimit, "STOP GROUP_REPLICATION") }()
@@ -169,8 +168,7 @@ func (m *member) leave(ctx context.Context) error {
 	return errors.Join(err, <-left)
 }
 
-// endWaiting ends the sessions that wait for the group before their first statement, and says
-// how many there were.
+// endWaiting ends the sessions that wait for the group before their first statement, and returns their number.
 func (m *member) endWaiting(ctx context.Context) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -192,12 +190,12 @@ func (m *member) endWaiting(ctx context.Context) (ended int, err error) {
 	return ended, rows.Err()
 }
 
-// lastError is what the member's log says last of what went wrong with the group, for the
-// answer to START GROUP_REPLICATION only names the log.
+// lastError returns the last error about the group in the member's log, because the answer to START GROUP_REPLICATION
+// only refers to the log.
 func (m *member) lastError(ctx context.Context) error {
 	var said string
 	if m.ask(ctx, "SELECT DATA FROM performance_schema.error_log WHERE PRIO = 'Error' ORDER BY LOGGED DESC LIMIT 1", &said) != nil {
-		return nil // it said nothing, and whoever waits has the first error
+		return nil // there is none, and the caller has the first error
 	}
 	return fmt.Errorf("its log: %s", strings.TrimSpace(said))
 }

@@ -1,4 +1,4 @@
-// Package mariadb starts a real MariaDB server on this machine.
+// Package mariadb starts real MariaDB and MySQL servers on this machine.
 package mariadb
 
 import (
@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Superuser is the superuser of every server, which needs no password and can
-// come from this machine only.
+// Superuser is the superuser of every server, who needs no password and can connect only from this machine.
 const Superuser = "root"
 
 const (
@@ -20,10 +19,10 @@ const (
 	debianPackage = "mariadb-server"
 )
 
-// users are those of whom one runs the servers, which refuse root.
+// users are the candidates for the user of the servers, which refuse root.
 var users = []string{"nobody", "mysql"}
 
-// Server is a server alone, with a database named test.
+// Server is a single server with a database named test.
 type Server struct {
 	*cluster.Single
 	user cluster.User
@@ -54,8 +53,8 @@ func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 	return s, nil
 }
 
-// SQL runs statements as the superuser by MariaDB's own client and returns what
-// they print, one row a line with tabs between the columns.
+// SQL runs statements as the superuser through MariaDB's own client. It returns the output, one row per line with
+// tabs between the columns.
 func (s *Server) SQL(ctx context.Context, statements string) (string, error) {
 	program, err := Bin("mariadb")
 	if err != nil {

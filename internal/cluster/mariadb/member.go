@@ -17,30 +17,30 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// majorityTimeout is how long a member that does not see a majority waits until it leaves
-// its group, rolls back what waits for the group and takes no more writes
-// (group_replication_unreachable_majority_timeout). MySQL's own is for ever.
+// majorityTimeout is how long a member that does not see a majority waits until it leaves its group. Then it rolls
+// back waiting transactions and refuses writes (group_replication_unreachable_majority_timeout). MySQL's default is
+// to wait for ever.
 const majorityTimeout = 5 * time.Second
 
-// leaveLimit bounds the shutdown in good order. In it a member waits up to a minute until
-// the group agrees that it leaves, which takes that long where others leave at once.
+// leaveLimit bounds a clean shutdown. A member waits up to a minute until the group agrees that it leaves, especially
+// if others leave at the same time.
 const leaveLimit = 90 * time.Second
 
-// messageCache is how many bytes of messages a member keeps for those that lack some: the
-// least that MySQL takes, for all members share this machine's memory.
+// messageCache is the number of bytes of messages that a member keeps for others that lack some. It is MySQL's
+// minimum, because all members share this machine's memory.
 const messageCache = 128 << 20
 
-// member is a server of a group: its folder and addresses stay, its process comes and goes.
+// member is a server of a group. Its folder and addresses stay; its process changes.
 type member struct {
 	*cluster.Server
 	set     *Group
-	address netip.AddrPort // where it takes clients
-	group   netip.AddrPort // where it takes messages of the other members
-	scratch string         // its temporary tables
-	db      *sql.DB        // of short questions, which wait for no other member
-	lasting *sql.DB        // of statements that may last
+	address netip.AddrPort // for clients
+	group   netip.AddrPort // for messages of the other members
+	scratch string         // folder of temporary tables
+	db      *sql.DB        // for short queries, which wait for no other member
+	lasting *sql.DB        // for statements that may take long
 
-	failed atomic.Pointer[error] // why it was not let in, at last
+	failed atomic.Pointer[error] // error of the last attempt to join
 }
 
 // newMember makes the folders of a member and describes its server.
@@ -68,13 +68,13 @@ func (g *Group) newMember(ctx context.Context, number int, host *cluster.Host) (
 	return m, nil
 }
 
-// initialize makes the data of a member that has none: the same on all, and none of it a
-// transaction of the group.
+// initialize makes the data of an empty member. They are the same on all members, and not part of a transaction of
+// the group.
 func (m *member) initialize(ctx context.Context) error {
 	return initializeMySQL(ctx, m.set.User, m.set.programs, m.Dir(), m.scratch, firstStatements(m.set.Network()))
 }
 
-// command makes the command of the server, which begins outside of the group and read-only.
+// command returns the command of the server, which starts outside of the group and read-only.
 func (m *member) command() *exec.Cmd {
 	g := m.set
 	p := g.params.group
@@ -83,7 +83,7 @@ func (m *member) command() *exec.Cmd {
 		"group-name": g.name, "start-on-boot": "OFF", "bootstrap-group": "OFF",
 		"local-address": m.group.String(), "group-seeds": g.seeds(), "ip-allowlist": g.hosts(),
 		"single-primary-mode": onOff[!p.multiPrimary], "enforce-update-everywhere-checks": onOff[p.multiPrimary],
-		// Who comes back, and when, is for the supervisor, which sees all members.
+		// The supervisor, which sees all members, decides when a member returns.
 		"autorejoin-tries": "0", "exit-state-action": "READ_ONLY",
 		"member-expel-timeout":         strconv.Itoa(int(p.expel.Seconds())),
 		"unreachable-majority-timeout": strconv.Itoa(int(majorityTimeout.Seconds())),
@@ -106,7 +106,7 @@ func (m *member) command() *exec.Cmd {
 	return cmd
 }
 
-// ready returns when the member is in the group and has all that the group had.
+// ready waits until the member is in the group and has all its data.
 func (m *member) ready(ctx context.Context) error {
 	return retry(ctx, func() error {
 		s, err := m.status(ctx)
@@ -120,8 +120,7 @@ func (m *member) ready(ctx context.Context) error {
 	})
 }
 
-// Restart starts the member on its own data, unless it runs, and returns when it is in the
-// group.
+// Restart starts the member on its own data, unless it runs, and returns when it is in the group.
 func (m *member) Restart(ctx context.Context) error {
 	ctx, cancel := m.Bound(ctx)
 	defer cancel()
@@ -132,15 +131,15 @@ func (m *member) Restart(ctx context.Context) error {
 	return err
 }
 
-// Replace kills the member, takes its data away, and lets it get those of another one. The
-// data go when another member is in a group that has a majority, not before.
+// Replace kills the member, removes its data, and lets it copy another member's data. It removes the data only when
+// another member is in a group with a majority.
 func (m *member) Replace(ctx context.Context) error {
 	ctx, cancel := m.Bound(ctx)
 	defer cancel()
 	return m.set.ReplaceWhen(ctx, m, m.expendable, m.Server.Replace)
 }
 
-// expendable is nil when another member is in a group that works.
+// expendable returns nil if another member is in a working group.
 func (m *member) expendable(ctx context.Context) error {
 	for _, other := range m.set.Others(m) {
 		if !other.Awake() {
@@ -150,19 +149,19 @@ func (m *member) expendable(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.New("no other member is in a group that works, and one is needed to give it the data again")
+	return errors.New("no other member is in a working group, so none could give it the data again")
 }
 
-// URL is the address of the member alone.
+// URL returns the address of the member alone.
 func (m *member) URL() string { return urlOf(m.address.String()).String() }
 
-// Erase ends the member for good and removes what was made for it.
+// Erase ends the member for good and removes all that was made for it.
 func (m *member) Erase() error {
 	return errors.Join(m.Server.Erase(), m.db.Close(), m.lasting.Close(), os.RemoveAll(m.scratch))
 }
 
-// do runs statements one after another on one connection that waits for no other member
-// but where a statement itself does.
+// do runs statements one after another on one connection. It waits for no other member unless a statement itself
+// does.
 func (m *member) do(ctx context.Context, limit time.Duration, statements ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

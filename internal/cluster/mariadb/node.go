@@ -14,22 +14,21 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// shutdownLimit bounds the shutdown in good order, which writes all dirty pages.
+// shutdownLimit bounds a clean shutdown, which writes all dirty pages.
 const shutdownLimit = 30 * time.Second
 
-// node is a server of the cluster: its folder and addresses stay, its process
-// comes and goes.
+// node is a server of the cluster. Its folder and addresses stay; its process changes.
 type node struct {
 	*cluster.Server
 	cluster         *Cluster
-	address         netip.AddrPort // where it takes clients
-	group, ist, sst netip.AddrPort // where it takes the other nodes: messages, missing transactions, whole data
-	scratch         string         // its temporary tables
+	address         netip.AddrPort // for clients
+	group, ist, sst netip.AddrPort // for other nodes: messages, missing transactions, all data
+	scratch         string         // folder of temporary tables
 	db              *sql.DB
 
 	// Guarded by the cluster's Mu.
-	starting int       // calls that start it now
-	known    *position // of its data while it is down or starting; nil if nobody has looked
+	starting int       // number of calls that are starting it
+	known    *position // position of its data while it is down or starting; nil if not known
 }
 
 // newNode makes the folders of a node and describes its server.
@@ -44,7 +43,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	}
 	if c.galera() {
-		program.Join = func(context.Context) error { return nil } // a server without data asks the others for them
+		program.Join = func(context.Context) error { return nil } // an empty server asks the others for the data
 	}
 	dir := c.Folder(number)
 	n.scratch = dir + ".tmp"
@@ -69,7 +68,7 @@ func makeFolders[N cluster.Member](nodes *cluster.NodeSet[N], number int, dir, s
 	return err
 }
 
-// server makes the command of the server with further flags.
+// server returns the command of the server with further flags.
 func (n *node) server(more ...string) *exec.Cmd {
 	c := n.cluster
 	cmd := c.User.Command(context.Background(), n.Dir(), c.programs.server, append(n.flags(), more...)...)
@@ -77,7 +76,7 @@ func (n *node) server(more ...string) *exec.Cmd {
 	return cmd
 }
 
-// flags are those that the server has at every start, the caller's after ours.
+// flags returns the flags of every start; the user's flags come last.
 func (n *node) flags() []string {
 	flags := usualFlags(n.Dir(), n.scratch, n.address, &n.cluster.Options, n.cluster.programs)
 	if n.cluster.galera() {
@@ -86,12 +85,12 @@ func (n *node) flags() []string {
 	return append(flags, n.cluster.params.flags...)
 }
 
-// usualFlags are those of every server.
+// usualFlags returns the flags of every server.
 func usualFlags(dir, scratch string, address netip.AddrPort, o *cluster.Options, programs programs) []string {
 	return append([]string{
 		"--no-defaults", "--datadir=" + dir, "--tmpdir=" + scratch,
 		"--bind-address=" + address.Addr().String(), "--port=" + strconv.Itoa(int(address.Port())),
-		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
+		"--socket=server.sock", // below datadir, because a socket's path must be short
 		"--pid-file=server.pid",
 		"--skip-name-resolve",
 		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
@@ -110,8 +109,8 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	return n.server(more...), nil
 }
 
-// ready returns when the server answers and, with Galera, is synchronized. One
-// that leaves its group meanwhile has to be started again.
+// ready waits until the server answers and, with Galera, is synchronized. A server that leaves its group meanwhile
+// must be started again.
 func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.galera() {
 		return retry(ctx, func() error { return n.ping(ctx) })
@@ -137,17 +136,15 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// pollEvery is the time between two questions while something is waited for: each
-// has a connection of its own.
+// pollEvery is the interval of queries during a wait: each has its own connection.
 const pollEvery = 50 * time.Millisecond
 
 func retry(ctx context.Context, try func() error) error {
 	return cluster.RetryEvery(ctx, pollEvery, try)
 }
 
-// Restart starts the node on its own data, unless it runs, and returns when it is
-// synchronized. One that runs and has left its group is started anew; so are,
-// after that, the other nodes that have left it.
+// Restart starts the node on its own data, unless it runs, and returns when it is synchronized. A running node that
+// has left its group is restarted. Then the other nodes that have left it are restarted too.
 func (n *node) Restart(ctx context.Context) error {
 	err := n.restart(ctx)
 	if err == nil && n.cluster.galera() {
@@ -165,8 +162,8 @@ func (n *node) restart(ctx context.Context) error {
 	return n.Server.Restart(ctx)
 }
 
-// Replace kills the node, takes its data away, and lets it get those of another
-// node. The data go when another node has them for sure, not before.
+// Replace kills the node, removes its data, and lets it copy another node's data. It removes the data only when
+// another node certainly has them.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, done := n.begin(ctx)
 	defer done()
@@ -175,13 +172,13 @@ func (n *node) Replace(ctx context.Context) error {
 	}
 	return n.cluster.ReplaceWhen(ctx, n, n.expendable, func(ctx context.Context) error {
 		n.cluster.Mu.Lock()
-		n.known = &position{} // nobody shall look into a folder that is being emptied
+		n.known = &position{} // nobody may look into a folder that is being emptied
 		n.cluster.Mu.Unlock()
 		return n.Server.Replace(ctx)
 	})
 }
 
-// expendable is nil when another node is synchronized in a primary component.
+// expendable returns nil if another node is synchronized in a primary component.
 func (n *node) expendable(ctx context.Context) error {
 	for _, m := range n.cluster.Others(n) {
 		if !m.Awake() {
@@ -191,11 +188,11 @@ func (n *node) expendable(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.New("no other node is synchronized, and one is needed to give it the data again")
+	return errors.New("no other node is synchronized, so none could give it the data again")
 }
 
-// begin returns a context that ends also when the cluster is stopped, for a call
-// that may start the node; done ends the call.
+// begin returns a context that also ends when the cluster is stopped, for a call that may start the node; done ends
+// the call.
 func (n *node) begin(ctx context.Context) (_ context.Context, done func()) {
 	c := n.cluster
 	c.Mu.Lock()
@@ -222,8 +219,8 @@ func (n *node) started() {
 	}
 }
 
-// Erase ends the node for good and removes what was made for it. Nobody looks into
-// its folder meanwhile, nor later, for its life is over.
+// Erase ends the node for good and removes all that was made for it. Nobody reads its folder meanwhile or later,
+// because its life is over.
 func (n *node) Erase() error {
 	if err := n.cluster.forming.Acquire(context.Background()); err != nil {
 		return err

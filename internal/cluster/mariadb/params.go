@@ -12,15 +12,15 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster takes behind its question mark.
+// params are the parameters of a cluster.
 type params struct {
 	flags   []string      // of every server, sorted
-	suspect time.Duration // until a silent node is suspected to be dead; 0 for Galera's own time
+	suspect time.Duration // time until a silent node is suspected; 0: Galera's default
 	group   groupParams   // of Group Replication
 	own     []string      // settings that the cluster itself sets
 }
 
-// groupParams are those of a group of Group Replication.
+// groupParams are the parameters of Group Replication.
 type groupParams struct {
 	multiPrimary bool
 	consistency  string        // group_replication_consistency; empty: the server's default
@@ -31,13 +31,13 @@ type groupParams struct {
 // (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html).
 var consistencies = []string{"EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "BEFORE", "AFTER", "BEFORE_AND_AFTER"}
 
-// A shorter time calls a busy machine dead.
+// minSuspect is needed because with a shorter time a busy machine counts as dead.
 const minSuspect, maxSuspect = time.Second, time.Minute
 
-// maxExpel is the most that MySQL takes.
+// maxExpel is MySQL's maximum.
 const maxExpel = time.Hour
 
-// ownSettings are those by which a cluster finds its nodes and their data.
+// ownSettings are the settings by which a cluster finds its nodes and their data.
 var ownSettings = []string{
 	"basedir", "bind-address", "binlog-format", "datadir", "defaults-file", "defaults-extra-file", "innodb-autoinc-lock-mode",
 	"innodb-data-home-dir", "innodb-log-group-home-dir", "innodb-undo-directory", "log-error", "no-defaults", "pid-file", "port",
@@ -47,8 +47,7 @@ var ownSettings = []string{
 	"wsrep-start-position",
 }
 
-// groupSettings are those by which a group of Group Replication finds its members, and
-// by which a member comes back.
+// groupSettings are the settings by which a group finds its members, and by which a member returns.
 var groupSettings = []string{
 	"disable-log-bin", "enforce-gtid-consistency", "group-replication-autorejoin-tries", "group-replication-bootstrap-group",
 	"group-replication-consistency", "group-replication-enforce-update-everywhere-checks", "group-replication-exit-state-action",
@@ -81,31 +80,30 @@ func parseParams(values url.Values, kind string) (params, error) {
 			return err
 		}
 	}
-	unknown := "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), bin, " +
-		"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1"
+	unknown := "MariaDB has no such parameter: use snapshot, flush, timeout (only galera), bin, " +
+		"or set.NAME for a setting of MariaDB, such as set.sync-binlog=1"
 	if kind == mySQL || kind == groupKind {
-		unknown = "MySQL has none of this name: take flush, bin, multi-primary, consistency or expel (of mysql:2 and more), " +
-			"or set.NAME for a setting of MySQL's, such as set.sync-binlog=1"
+		unknown = "MySQL has no such parameter: use flush, bin, multi-primary, consistency or expel (mysql:2 and more), " +
+			"or set.NAME for a setting of MySQL, such as set.sync-binlog=1"
 	}
 	err := cluster.Params{Known: known, Set: p.set, Unknown: unknown}.Read(values)
 	slices.Sort(p.flags)
 	return p, err
 }
 
-// flag adds a flag of MariaDB's with a value.
+// flag adds a flag with a value.
 func (p *params) flag(name string) func(value string) {
 	return func(value string) { p.flags = append(p.flags, "--"+name+"="+strings.ToUpper(value)) }
 }
 
 var settingName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// set adds a setting. MariaDB takes _ for -, any beginning of a name that is the
-// only one, and prefixes that say what to do with the value
-// (https://mariadb.com/docs/server/server-management/starting-and-stopping-mariadb/mariadbd-options).
+// set adds a setting. MariaDB accepts _ for -, unique prefixes of names, and prefixes that modify the use of the
+// value (https://mariadb.com/docs/server/server-management/starting-and-stopping-mariadb/mariadbd-options).
 func (p *params) set(name, value string) error {
 	name = strings.ReplaceAll(name, "_", "-")
 	if !settingName.MatchString(name) || strings.ContainsRune(value, 0) {
-		return errors.New("a setting's name has small letters, digits and -, as in set.sync-binlog=1")
+		return errors.New("the name of a setting has small letters, digits and -, as in set.sync-binlog=1")
 	}
 	bare := name
 	for _, prefix := range []string{"loose-", "enable-", "disable-", "skip-", "maximum-"} {
@@ -120,19 +118,16 @@ func (p *params) set(name, value string) error {
 	return nil
 }
 
-// CheckSetting says why a setting of a MariaDB server cannot be given, nil if it can.
+// CheckSetting returns why a setting of a MariaDB server cannot be given, or nil.
 func CheckSetting(name, value string) error {
 	p := params{own: ownSettings}
 	return p.set(name, value)
 }
 
-// groupOptions are the times of Galera's group communication for a time after
-// which a silent node is suspected
-// (https://galeracluster.com/library/documentation/galera-parameters.html). The
-// time in which nodes that meet again have to agree on their group is not shorter
-// than Galera's own 7.5 s, nor that after which one is given up by itself than 15 s:
-// on a busy machine nodes that are given less exclude each other again and again,
-// until no primary component is left.
+// groupOptions returns the times of Galera's group communication for the time after which a silent node is suspected
+// (https://galeracluster.com/library/documentation/galera-parameters.html). The time for an agreement on a new group
+// is at least Galera's default of 7.5 s. The time until a single node is given up is at least 15 s. With less time,
+// nodes on a busy machine exclude each other again and again, until no primary component is left.
 func groupOptions(suspect time.Duration) []string {
 	if suspect == 0 {
 		return nil

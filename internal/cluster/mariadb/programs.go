@@ -11,32 +11,32 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// programs are the paths of what the servers need, which are of one installation.
+// programs are the paths of the programs of one installation.
 type programs struct {
-	prefix          string // the folder above those of the programs; empty: the system's own
+	prefix          string // parent of the programs' folders; empty: the system's installation
 	install, server string
-	provider        string // Galera's library; empty for a server without it
-	transfer        string // the folder of Galera's scripts
+	provider        string // Galera's library; empty for a server without Galera
+	transfer        string // folder of Galera's scripts
 }
 
 var (
-	// systemFolders are where distributions keep MariaDB's programs.
+	// systemFolders are the folders of MariaDB's programs in distributions.
 	systemFolders = []string{"/usr/sbin", "/usr/bin", "/usr/libexec"}
-	// folders are where an installation has its programs, below its prefix: that of a
-	// package the first three, that of an archive bin and scripts.
+	// folders are the folders of the programs below the prefix of an installation: the first three for a package, bin
+	// and scripts for an archive.
 	folders = []string{"sbin", "bin", "libexec", "scripts"}
-	// formerly are the names that programs had before MariaDB 10.5.
+	// formerly are the names of programs before MariaDB 10.5.
 	formerly = map[string]string{"mariadbd": "mysqld", "mariadb-install-db": "mysql_install_db"}
 )
 
-// Bin returns the path of one of MariaDB's programs for clients, such as mariadb. If
-// there is none the error is a cluster.MissingError.
+// Bin returns the path of one of MariaDB's client programs, such as mariadb. The error is a cluster.MissingError if
+// there is none.
 func Bin(name string) (string, error) {
 	return cluster.Find(name, debianPackage, systemFolders...)
 }
 
-// findPrograms takes the programs from the folder that the parameter bin names and
-// those beside it, else from the installation whose mariadbd is the first on PATH.
+// findPrograms takes the programs from the folder of the parameter bin and the folders beside it. Without this
+// parameter it takes the installation whose mariadbd is the first on PATH.
 func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
 	bin, err := o.Bin()
 	if err != nil {
@@ -79,8 +79,8 @@ func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
 	return p, err
 }
 
-// find returns the path of a program in a folder or, where that is one of an installation,
-// in those beside it, by its name or its former one; empty if there is none.
+// find returns the path of a program in a folder, by its name or its former one. In an installation it also looks
+// into the folders beside it. It returns "" if there is none.
 func (p programs) find(bin, name string) string {
 	for _, name := range []string{name, formerly[name]} {
 		path, err := exec.LookPath(filepath.Join(bin, name))
@@ -94,9 +94,9 @@ func (p programs) find(bin, name string) string {
 	return ""
 }
 
-// findGalera finds Galera's library, which is a product of its own and may be the
-// system's, and the programs by which its script hands the data to a node that joins
-// (rsync) and sees whether rsync listens (one of the others).
+// findGalera finds Galera's library, which is a separate product and may be the system's. It also finds the programs
+// with which Galera's script sends data to a joining node (rsync) and checks whether rsync listens (one of the
+// others).
 func (p *programs) findGalera() (err error) {
 	p.provider, err = cluster.FindFile("libgalera_smm.so", "galera-4",
 		p.prefix+"/lib/galera", p.prefix+"/lib64/galera*", p.prefix+"/lib/*/galera", p.prefix+"/lib",
@@ -112,7 +112,7 @@ func (p *programs) findGalera() (err error) {
 	return err
 }
 
-// basedir is the flag of an installation that is not where it was built to be.
+// basedir returns the flag for an installation in another place than it was built for.
 func (p programs) basedir() []string {
 	if p.prefix == "" {
 		return nil
@@ -120,7 +120,7 @@ func (p programs) basedir() []string {
 	return []string{"--basedir=" + p.prefix}
 }
 
-// environment is what the server has for Galera's scripts.
+// environment returns the server's environment for Galera's scripts.
 func (p programs) environment(scratch string) []string {
 	environment := append(os.Environ(), "TMPDIR="+scratch)
 	if p.prefix != "" && p.transfer != "" {

@@ -11,20 +11,19 @@ import (
 	client "github.com/go-sql-driver/mysql"
 )
 
-// askLimit bounds one question to a node, connecting included.
+// askLimit bounds one query to a node, including the connection.
 const askLimit = 2 * time.Second
 
-// open describes the way to a node; limit bounds each step of a question. Each
-// question has a connection of its own: one that is kept may have been broken by a
-// fault.
+// open returns a database for queries to a node; limit bounds each step of a query. Each query has its own
+// connection, because a fault may have broken a kept one.
 func open(address string, limit time.Duration) (*sql.DB, error) {
 	config := client.NewConfig()
 	config.User, config.Net, config.Addr = Superuser, "tcp", address
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = limit, limit, limit
-	config.Logger = &client.NopLogger{} // what it would log is in the errors
+	config.Logger = &client.NopLogger{} // its messages are in the errors
 	connector, err := client.NewConnector(config)
 	if err != nil {
-		return nil, fmt.Errorf("describe the way to MariaDB at %s: %w", address, err)
+		return nil, fmt.Errorf("describe a connection to MariaDB at %s: %w", address, err)
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(-1)
@@ -42,42 +41,41 @@ func (n *node) ping(ctx context.Context) error {
 
 func (n *node) now(ctx context.Context) (time.Time, error) { return Now(ctx, n.db, n.Name()) }
 
-// Now asks a server what time it is: SYSDATE is that of the call, NOW that of the statement.
+// Now asks a server for its time. SYSDATE is the time of the call, NOW the time of the statement.
 func Now(ctx context.Context, db *sql.DB, name string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var micros int64 // since 1970
 	if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
-		return time.Time{}, fmt.Errorf("ask %s what time it is: %w", name, err)
+		return time.Time{}, fmt.Errorf("ask %s for its time: %w", name, err)
 	}
 	return time.UnixMicro(micros), nil
 }
 
-// status is what is known of a Galera node, and what it says of itself if it answers
+// status is the known state of a Galera node, by its own answer if it answers
 // (https://galeracluster.com/library/documentation/galera-status-variables.html).
 type status struct {
 	name      string // of the node
 	answers   bool
 	ready     bool
-	connected bool   // to the group; false once it has left
-	component string // Primary, or what is none
+	connected bool   // to the group; false after it has left
+	component string // Primary, or another kind
 	state     string // such as Synced, or stateInconsistent
 	synchron  bool   // wsrep_local_state is 4
 	size      int    // of its component
 	position  position
 }
 
-// stateSynced is the wsrep_local_state of a node that is synchronized.
+// stateSynced is the wsrep_local_state of a synchronized node.
 const stateSynced = "4"
 
-// stateInconsistent is the wsrep_local_state_comment of a node that found its data
-// to differ from those of the others, left the group, and has marked its data as
-// useless.
+// stateInconsistent is the wsrep_local_state_comment of a node whose data differ from the others' data. It has left
+// the group and marked its data as unusable.
 const stateInconsistent = "Inconsistent"
 
 func (n *node) status(ctx context.Context) (status, error) {
 	fail := func(err error) (status, error) {
-		return status{}, fmt.Errorf("%s does not say how it is: %w", n.Name(), err)
+		return status{}, fmt.Errorf("%s does not report its state: %w", n.Name(), err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -117,21 +115,20 @@ func (n *node) status(ctx context.Context) (status, error) {
 
 func (s status) primary() bool { return s.connected && s.component == "Primary" }
 
-// synced says why the node does not take writes, nil if it does.
+// synced returns why the node does not accept writes, or nil.
 func (s status) synced() error {
 	if s.ready && s.primary() && s.synchron {
 		return nil
 	}
 	if !s.connected {
-		return fmt.Errorf("%s has left its group by itself (its state is %s) and does not come back: restart it", s.name, s.state)
+		return fmt.Errorf("%s has left its group by itself (its state is %s) and does not return: restart it", s.name, s.state)
 	}
 	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
 }
 
-// checkHealthy is nil when all nodes answer and, with Galera, are synchronized in one
-// primary component, and each has committed all that any of them had when it was
-// asked: while nobody writes they are equal, and under load they never stand
-// still.
+// checkHealthy returns nil if all nodes answer. With Galera they must be synchronized in one primary component, and
+// each must have committed all that any of them had when it was asked. Without writes their data are equal; under
+// load they never stand still.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	if err := c.Each(func(n *node) error {
 		if !n.Awake() {
@@ -158,15 +155,15 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 			case s.position.history != old.position.history:
 				return fmt.Errorf("%s and %s have data of different histories", s.name, old.name)
 			case s.position.seqno < old.position.seqno:
-				return fmt.Errorf("%s has committed %d, and %s had %d before", s.name, s.position.seqno, old.name, old.position.seqno)
+				return fmt.Errorf("%s has committed %d, but %s had %d before", s.name, s.position.seqno, old.name, old.position.seqno)
 			}
 		}
 	}
 	return nil
 }
 
-// look asks all nodes how they are; one that is not a synchronized member of a
-// component of all of them is an error.
+// look asks all nodes for their status. It returns an error if one is not a synchronized member of a component of all
+// nodes.
 func (c *Cluster) look(ctx context.Context) ([]status, error) {
 	nodes := len(c.List())
 	all := make([]status, nodes)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	askTimeout    = time.Second      // of a question to one node, which may hang
+	askTimeout    = time.Second      // of a query to one node, which may hang
 	changeTimeout = 15 * time.Second // of a change of the set
 )
 
-// States of members, of src/mongo/db/repl/member_state.h.
+// States of members, from src/mongo/db/repl/member_state.h.
 const statePrimary, stateSecondary = 1, 2
 
-// status is what a node answers to replSetGetStatus, as far as it is needed.
+// status is the part of the reply to replSetGetStatus that is used here.
 type status struct {
 	State   int      `bson:"myState"`
 	Term    int64    `bson:"term"`
@@ -31,14 +31,14 @@ type status struct {
 	} `bson:"optimes"`
 }
 
-// member is how the node sees a member.
+// member is a node's view of a member.
 type member struct {
 	Name  string `bson:"name"`
 	State int    `bson:"state"`
 	Text  string `bson:"stateStr"`
 }
 
-// opTime is a place in the log of the set.
+// opTime is a position in the log of the set.
 type opTime struct {
 	Time bson.Timestamp `bson:"ts"`
 	Term int64          `bson:"t"`
@@ -48,8 +48,8 @@ func (t opTime) before(u opTime) bool {
 	return t.Term < u.Term || t.Term == u.Term && t.Time.Compare(u.Time) < 0
 }
 
-// primary is the address of the one member that the node takes for primary; empty if there
-// is none, or more than one.
+// primary returns the address of the only member that the node regards as primary, or "" if there is none or more
+// than one.
 func (s *status) primary() (host string) {
 	for _, m := range s.Members {
 		if m.State != statePrimary {
@@ -63,7 +63,7 @@ func (s *status) primary() (host string) {
 	return host
 }
 
-// states are the names of the members' states by their addresses.
+// states returns the names of the members' states by their addresses.
 func (s *status) states() map[string]string {
 	states := map[string]string{}
 	for _, m := range s.Members {
@@ -72,15 +72,15 @@ func (s *status) states() map[string]string {
 	return states
 }
 
-// Server is a member of a replica set as it is asked.
+// Server is a member of a replica set, as a client.
 type Server struct {
 	Name           string // for errors
 	Host           string // HOST:PORT in the set's configuration
-	Address        string // HOST:PORT where it is reached
+	Address        string // HOST:PORT at which it is reached
 	User, Password string // of the database admin; empty: none
 }
 
-// server is the node as one that is asked.
+// server returns the node as a Server.
 func (n *node) server() Server {
 	return Server{Name: n.Name(), Host: n.address.String(), Address: n.address.String()}
 }
@@ -109,8 +109,7 @@ func (m Server) status(ctx context.Context) (s status, err error) {
 	return s, err
 }
 
-// serves says whether the server is primary and takes writes or, unless only a primary will
-// do, secondary.
+// serves reports whether the server is a primary that accepts writes or, unless primary is set, a secondary.
 func (m Server) serves(ctx context.Context, primary bool) (bool, error) {
 	answer, err := m.run(ctx, askTimeout, bson.D{{Key: "isMaster", Value: 1}})
 	if err != nil {
@@ -121,8 +120,8 @@ func (m Server) serves(ctx context.Context, primary bool) (bool, error) {
 	return writable || secondary && !primary, nil
 }
 
-// config is that of the replica set. Members and settings have more fields than are named
-// here, which must stay.
+// config is the configuration of the replica set. Members and settings have more fields than are named here, which
+// must be kept.
 type config struct {
 	ID       string   `bson:"_id"`
 	Version  int      `bson:"version"`
@@ -134,7 +133,7 @@ type config struct {
 
 func (c *config) member(n *node) int { return c.at(n.address.String()) }
 
-// at is the index of the member with a host; negative if there is none.
+// at returns the index of the member with a host, or a negative number.
 func (c *config) at(host string) int {
 	return slices.IndexFunc(c.Members, func(m bson.M) bool { return m["host"] == host })
 }
@@ -144,8 +143,7 @@ func (c *config) votes(member int) int {
 	return int(votes)
 }
 
-// vote changes the votes of the node, which is made a member where it is none. Who has none
-// cannot be primary.
+// vote sets the votes of the node and makes it a member if it is none. A member without a vote cannot be primary.
 func (c *config) vote(n *node, votes int) (changed bool) {
 	at := c.member(n)
 	if at < 0 {
@@ -164,7 +162,7 @@ func (c *config) vote(n *node, votes int) (changed bool) {
 	return true
 }
 
-// expel takes the node out of the members.
+// expel removes the node from the members.
 func (c *config) expel(n *node) (changed bool) {
 	at := c.member(n)
 	if at >= 0 {
@@ -181,8 +179,8 @@ func (m Server) config(ctx context.Context) (c config, err error) {
 	return c, err
 }
 
-// reconfigure changes the configuration of the set over n, which must be primary. change
-// says whether there is something to change.
+// reconfigure changes the configuration of the set through n, which must be primary. change reports whether there is
+// anything to change.
 func (n *node) reconfigure(ctx context.Context, change func(*config) bool) error {
 	c, err := n.config(ctx)
 	if err != nil || !change(&c) {
@@ -202,8 +200,7 @@ func (m Server) run(ctx context.Context, limit time.Duration, command bson.D) (a
 	return answer, err
 }
 
-// with asks the server once, on connections of the question's own, so that none outlives the
-// process at its other end.
+// with calls question once with new connections, so that none outlives the server process.
 func (m Server) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -217,7 +214,7 @@ func (m Server) with(ctx context.Context, limit time.Duration, question func(con
 		err = question(ctx, c)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 		defer cancel()
-		_ = c.Disconnect(closing) // the question is answered, and the server drops what is left
+		_ = c.Disconnect(closing) // the query is answered, and the server drops the rest
 	}
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", m.Name, err)

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller inserts documents over whichever node is primary.
+// teller inserts documents through the present primary.
 type teller struct{ *mongo.Client }
 
 const paid = "paid"
@@ -54,8 +54,8 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster hurts one cluster in every way, in its own network where the user may have
-// one. On a busy machine an election time-out of a second elects where nothing has failed.
+// TestCluster runs all injections on one cluster, in its own network if the user may have one. On a busy machine an
+// election time-out of one second causes elections without a failure.
 func TestCluster(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_timeout": {"2s"}}
@@ -69,8 +69,8 @@ func TestCluster(t *testing.T) {
 	t.Run("resize", func(t *testing.T) { k.Resize(t, c) })
 }
 
-// testMajority holds that no data are taken away that may be the only copy, and that a node
-// that lost its data in vain gets its vote when it can.
+// testMajority checks that data which may be the only copy are not removed. It also checks that a node whose
+// replacement failed after the loss of its data gets its vote later.
 func testMajority(t *testing.T, c *ReplicaSet) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, others := clustertest.Leader(t, c)
@@ -127,7 +127,7 @@ func TestParams(t *testing.T) {
 		"readPreference=nearest":        "one of primary",
 		"timeout=no":                    "must be a time",
 		"set.enableTestCommands=1":      "",
-		"set.Bad Name=1":                "no name of a parameter",
+		"set.Bad Name=1":                "not the name of a parameter",
 		"electiontimeout=1s":            "the nearest is election_timeout",
 		"election_timeout=1s&election_timeout=2s": "give it once",
 	})
@@ -139,7 +139,7 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "set.noSuchParameter=1", Says: "noSuchParameter"})
 }
 
-// TestPrimary: a node that takes two for primary, or none, names none.
+// TestPrimary checks that a node that regards two nodes as primary, or none, names none.
 func TestPrimary(t *testing.T) {
 	for states, want := range map[string]string{"12": "0", "22": "", "11": "", "218": "1"} {
 		var s status
@@ -155,14 +155,14 @@ func TestPrimary(t *testing.T) {
 	}
 }
 
-// TestStopEndsWaiting stops a cluster while somebody waits for a primary that never comes.
+// TestStopEndsWaiting stops a cluster while a caller waits for a primary that never comes.
 func TestStopEndsWaiting(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*ReplicaSet)
 	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {
 		clustertest.Must(t, n.Kill(t.Context()))
 	}
-	nodes[0].mute.Store(true) // so that its start waits for a primary
+	nodes[0].mute.Store(true) // its start waits for a primary
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
 	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {

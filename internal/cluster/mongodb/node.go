@@ -15,23 +15,21 @@ import (
 )
 
 const (
-	// shutdownLimit bounds the shutdown in good order, in which a primary steps down first
-	// and waits 10 s for a secondary that has all (src/mongo/db/mongod_main, 4.2).
+	// shutdownLimit bounds a clean shutdown, in which a primary first steps down and waits 10 s for a secondary with
+	// all data (src/mongo/db/mongod_main, 4.2).
 	shutdownLimit = 30 * time.Second
-	// oplogMB is the size of the log from which a node that was away takes what it missed:
-	// at 1,000 transfers a second, some minutes.
+	// oplogMB is the size of the log from which a node gets the changes that it missed: some minutes at 1,000
+	// transfers per second.
 	oplogMB = 256
 )
 
-// node is a member of a replica set, or a mongos: its folder and address stay, its process
-// comes and goes.
+// node is a member of a replica set, or a mongos. Its folder and address stay; its process changes.
 type node struct {
 	*cluster.Server
 	servers *servers
 	set     *set // nil: a mongos
 	address netip.AddrPort
-	// mute says that the node has no vote: it was taken because its data are gone, and not
-	// yet given back, or the node is new.
+	// mute is set while the node has no vote: because its data were removed, or because it is new.
 	mute atomic.Bool
 }
 
@@ -51,7 +49,7 @@ func (c *servers) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts mongod, or mongos.
+// command returns the command that starts mongod or mongos.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	args := []string{
 		"--nounixsocket", "--quiet", "--bind_ip", n.address.Addr().String(), "--port", strconv.Itoa(int(n.address.Port())),
@@ -72,8 +70,8 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 	return exec.Command(n.servers.mongod, args...), nil
 }
 
-// ready returns when the node answers and, once it is of a set, is primary or secondary: one
-// that was killed may go through a rollback first, and one without data copies all.
+// ready waits until the node answers and, if it belongs to a set, is primary or secondary. A killed node may go
+// through a rollback first, and an empty node copies all data.
 func (n *node) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		serves, err := n.serves(ctx, false)
@@ -84,8 +82,8 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Restart starts the node on its own data, unless it runs, and returns when it is primary or
-// secondary. A node whose replacement failed gets its vote back.
+// Restart starts the node on its own data, unless it runs, and returns when it is primary or secondary. A node whose
+// replacement failed gets its vote back.
 func (n *node) Restart(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
@@ -103,10 +101,10 @@ func (n *node) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Replace kills the node, takes its data away, and lets it copy all from the others at the
-// old address. The data go when a majority answers without it and no other node is being
-// replaced. Until it has all data it has no vote: a node that has forgotten what it
-// acknowledged could elect one that never had it.
+// Replace kills the node, removes its data, and lets it copy all data from the others at the old address. It removes
+// the data only when a majority answers without the node and no other node is being replaced. The node has no vote
+// until it has all data. Otherwise, after it has forgotten its acknowledgements, it could elect a node without the
+// acknowledged writes.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
@@ -123,8 +121,7 @@ func (n *node) Replace(ctx context.Context) error {
 	})
 }
 
-// vote gives the node a vote, 1, or takes it away, 0, over whichever node is primary. One that
-// is no member becomes one.
+// vote sets the vote of the node, 1 or 0, through the present primary. A node that is not a member becomes one.
 func (n *node) vote(ctx context.Context, votes int) error {
 	err := cluster.Retry(ctx, func() error {
 		primary, err := n.set.primary(ctx)

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what stands behind the question mark.
+// params are the parameters of a cluster.
 type params struct {
 	shards          int // 0: no sharded cluster
 	electionTimeout time.Duration
@@ -20,14 +20,14 @@ type params struct {
 	settings        []string   // NAME=VALUE
 }
 
-// minCache and maxCache bound the cache of a node, in gigabytes: mongod takes no less, and
-// several nodes share the machine.
+// minCache and maxCache bound the cache of a node, in gigabytes. minCache is mongod's minimum; several nodes share
+// the machine.
 const minCache, maxCache = 0.25, 64
 
-// maxShards is how many shards make sense on one machine.
+// maxShards is the largest sensible number of shards on one machine.
 const maxShards = 4
 
-// parseParams reads the parameters of replica sets of so many nodes.
+// parseParams reads the parameters of replica sets of nodes.
 func parseParams(values url.Values, nodes int) (params, error) {
 	p := params{electionTimeout: time.Second, cache: strconv.FormatFloat(minCache, 'f', -1, 64), client: url.Values{}}
 	var timeout time.Duration
@@ -64,7 +64,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 		},
 		Set: func(name, value string) error {
 			if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._") != "" {
-				return fmt.Errorf("%q is no name of a parameter of MongoDB", name)
+				return fmt.Errorf("%q is not the name of a parameter of MongoDB", name)
 			}
 			p.settings = append(p.settings, name+"="+value)
 			return nil
@@ -74,7 +74,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	return p, err
 }
 
-// query is the query of the URL: one parameter, and what the client was asked for.
+// query returns the query of the URL: one parameter and the client's options.
 func (p params) query(name, value string) string {
 	query := maps.Clone(p.client)
 	query.Set(name, value)

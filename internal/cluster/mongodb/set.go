@@ -14,26 +14,26 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// heartbeats are how many a member sends in an election time-out: as many as by MongoDB's own
-// settings, of 10 s and 2 s. With fewer than one a member that loses its source of the log,
-// as all do when the primary moves, does not hear of the new primary in time, and stands for
-// election itself (src/mongo/db/repl/topology_coordinator.cpp, 4.2).
+// heartbeats is the number of heartbeats of a member in an election time-out, as in MongoDB's defaults of 2 s and 10
+// s. All members lose their source of the log when the primary moves. With fewer than one heartbeat, such a member
+// does not hear of the new primary in time and stands for election itself
+// (src/mongo/db/repl/topology_coordinator.cpp, 4.2).
 const heartbeats = 5
 
 // set is a replica set of some of the servers.
 type set struct {
 	servers *servers
 	name    string
-	role    string      // the option that its servers have more: --shardsvr or --configsvr
+	role    string      // additional option of its servers: --shardsvr or --configsvr
 	formed  atomic.Bool // it was initiated
 }
 
-// nodes are those of the set.
+// nodes returns the nodes of the set.
 func (s *set) nodes() []*node {
 	return slices.DeleteFunc(s.servers.List(), func(n *node) bool { return n.set != s })
 }
 
-// members names the set and its nodes, as a config server and a mongos take them.
+// members names the set and its nodes, in the notation of config servers and mongos.
 func (s *set) members() string {
 	var hosts []string
 	for _, n := range s.nodes() {
@@ -42,7 +42,7 @@ func (s *set) members() string {
 	return s.name + "/" + strings.Join(hosts, ",")
 }
 
-// start starts the nodes and makes them a replica set.
+// start starts the nodes and forms the replica set.
 func (s *set) start(ctx context.Context) error {
 	group, starting := errgroup.WithContext(ctx)
 	for _, n := range s.nodes() {
@@ -54,7 +54,7 @@ func (s *set) start(ctx context.Context) error {
 	return s.initiate(ctx)
 }
 
-// initiate makes the nodes, which run, a replica set, and returns when it is healthy.
+// initiate makes the running nodes a replica set and returns when it is healthy.
 func (s *set) initiate(ctx context.Context) error {
 	members := bson.A{}
 	for i, n := range s.nodes() {
@@ -80,7 +80,7 @@ func (s *set) initiate(ctx context.Context) error {
 	return nil
 }
 
-// primary waits until there is one.
+// primary waits until there is a primary.
 func (s *set) primary(ctx context.Context) (primary *node, err error) {
 	err = cluster.Retry(ctx, func() error {
 		if primary = s.named(ctx); primary == nil {
@@ -91,8 +91,7 @@ func (s *set) primary(ctx context.Context) (primary *node, err error) {
 	return primary, err
 }
 
-// named is the node that a majority of those with a vote names as the primary of one term, and that runs; nil if
-// there is none.
+// named returns the running node that a majority of the voting nodes names as the primary of one term, or nil.
 func (s *set) named(ctx context.Context) *node {
 	type lead struct {
 		host string
@@ -108,9 +107,8 @@ func (s *set) named(ctx context.Context) *node {
 	}, func(n *node, l lead) bool { return n.address.String() == l.host && n.Awake() })
 }
 
-// move makes a node stand for election, unless it is primary already, until it takes writes:
-// one that has just been elected first applies what it has, for about two seconds, in which
-// another may be elected in its place.
+// move makes a node stand for election, unless it is primary already, until it accepts writes. A newly elected node
+// first applies its log for about two seconds, in which another node may be elected instead.
 func (s *set) move(ctx context.Context, target *node) error {
 	if !target.Awake() {
 		return fmt.Errorf("%s does not run", target.Name())
@@ -122,7 +120,7 @@ func (s *set) move(ctx context.Context, target *node) error {
 		}
 		if primary == target {
 			if writable, err := target.serves(ctx, true); err != nil || !writable {
-				return errors.Join(fmt.Errorf("%s takes no writes yet", target.Name()), err)
+				return errors.Join(fmt.Errorf("%s does not accept writes yet", target.Name()), err)
 			}
 			return nil
 		}
@@ -131,7 +129,7 @@ func (s *set) move(ctx context.Context, target *node) error {
 	})
 }
 
-// join starts a node that is new and lets it copy all before it has a vote.
+// join starts a new node and lets it copy all data before it gets a vote.
 func (s *set) join(ctx context.Context, n *node) error {
 	err := n.vote(ctx, 0)
 	if err == nil {
@@ -143,7 +141,7 @@ func (s *set) join(ctx context.Context, n *node) error {
 	return err
 }
 
-// leave takes a node out of the set; a primary steps down before.
+// leave removes a node from the set; a primary steps down first.
 func (s *set) leave(ctx context.Context, n *node) error {
 	return cluster.Retry(ctx, func() error {
 		primary := s.named(ctx)
@@ -158,10 +156,10 @@ func (s *set) leave(ctx context.Context, n *node) error {
 	})
 }
 
-// checkHealthy is nil when all nodes are as Healthy wants them.
+// checkHealthy returns nil if all nodes are Healthy.
 func (s *set) checkHealthy(ctx context.Context) error { return Healthy(ctx, s.asked()) }
 
-// asked are the nodes as servers that are asked.
+// asked returns the nodes as Servers.
 func (s *set) asked() (list []Server) {
 	for _, n := range s.nodes() {
 		list = append(list, n.server())

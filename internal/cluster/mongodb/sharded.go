@@ -10,16 +10,15 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// The options of servers that are no plain members of a replica set.
+// The options of servers with a special role in a sharded cluster.
 const (
 	shardServer  = "--shardsvr"
 	configServer = "--configsvr"
 )
 
-// Sharded is a running sharded cluster. Its nodes are those of the shards, in the order of
-// the shards; the primary of the first shard counts as their leader. A config server, which
-// is a replica set of one member, and a mongos, to which clients speak, run on hosts of
-// their own, on which no fault comes.
+// Sharded is a running sharded cluster. Its nodes are the nodes of the shards, in the order of the shards. The
+// primary of the first shard counts as their leader. A config server, a replica set of one member, and a mongos, to
+// which clients connect, run on their own hosts without faults.
 type Sharded struct {
 	*servers
 	shards int
@@ -46,13 +45,13 @@ func newSharded(with servers, perShard int) *Sharded {
 	return c
 }
 
-// router is the mongos, which was made last.
+// router returns the mongos, which was made last.
 func (c *Sharded) router() *node {
 	all := c.List()
 	return all[len(all)-1]
 }
 
-// start starts all servers, makes the sets, and makes them shards.
+// start starts all servers, forms the sets, and makes them shards.
 func (c *Sharded) start(ctx context.Context) error {
 	group, starting := errgroup.WithContext(ctx)
 	for _, s := range c.sets {
@@ -73,7 +72,7 @@ func (c *Sharded) start(ctx context.Context) error {
 	return nil
 }
 
-// checkHealthy is nil when all sets are, and the mongos has an answer from each shard.
+// checkHealthy returns nil if all sets are healthy and the mongos has an answer from each shard.
 func (c *Sharded) checkHealthy(ctx context.Context) error {
 	if err := c.servers.checkHealthy(ctx); err != nil {
 		return err
@@ -84,15 +83,15 @@ func (c *Sharded) checkHealthy(ctx context.Context) error {
 		err = bson.Unmarshal(answer, &known)
 	}
 	if err == nil && len(known.Shards) != c.shards {
-		err = fmt.Errorf("the mongos knows %d shards, and %d are here", len(known.Shards), c.shards)
+		err = fmt.Errorf("the mongos knows %d shards instead of %d", len(known.Shards), c.shards)
 	}
-	if err == nil { // which asks the primary of each
+	if err == nil { // it asks the primary of each shard
 		_, err = c.router().run(ctx, askTimeout, bson.D{{Key: "listDatabases", Value: 1}})
 	}
 	return err
 }
 
-// Nodes are those of the shards.
+// Nodes returns the nodes of the shards.
 func (c *Sharded) Nodes() (nodes []cluster.Node) {
 	for _, s := range c.sets[:c.shards] {
 		for _, n := range s.nodes() {
@@ -102,10 +101,10 @@ func (c *Sharded) Nodes() (nodes []cluster.Node) {
 	return nodes
 }
 
-// URL is the address of the mongos.
+// URL returns the address of the mongos.
 func (c *Sharded) URL() string {
 	return "mongodb://" + c.router().address.String() + "/?" + c.params.query("directConnection", "false")
 }
 
-// NodeURL is empty: no node has all data.
+// NodeURL returns "", because no node has all data.
 func (c *Sharded) NodeURL(int) string { return "" }

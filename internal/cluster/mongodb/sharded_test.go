@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// sharded is the kind whose payments are spread over two shards.
+// sharded is a kind whose payments are spread over two shards.
 func sharded() clustertest.Kind {
 	k := kind()
 	k.Params = url.Values{"shards": {"2"}, "election_timeout": {"2s"}}
@@ -38,8 +38,7 @@ func sharded() clustertest.Kind {
 	return k
 }
 
-// TestSharded hurts the shards of one cluster, in its own network where the user may have
-// one.
+// TestSharded runs injections on the shards of one cluster, in its own network if the user may have one.
 func TestSharded(t *testing.T) {
 	k, dir := sharded(), clustertest.OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 3, Dir: dir}).(*Sharded)
@@ -97,7 +96,7 @@ func TestSharded(t *testing.T) {
 	testGone(t, c, dir)
 }
 
-// testGone holds that nothing is left of the nodes, the config server and the mongos.
+// testGone checks that nothing is left of the nodes, the config server and the mongos.
 func testGone(t *testing.T, c *Sharded, dir string) {
 	var pids []int
 	for _, n := range c.List() {
@@ -114,7 +113,7 @@ func testGone(t *testing.T, c *Sharded, dir string) {
 	}
 }
 
-// payments are those that the server has.
+// payments returns the payments on the server.
 func (n *node) payments(ctx context.Context) (map[string]string, error) {
 	held := map[string]string{}
 	return held, n.with(ctx, changeTimeout, func(ctx context.Context, c *mongo.Client) error {

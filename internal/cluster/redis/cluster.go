@@ -1,9 +1,7 @@
-// Package redis starts real Redis servers on this machine, a primary with its replicas: a
-// SentinelCluster fails over by Redis Sentinel, which is what most people run, and of a Cluster a
-// lost primary is waited for.
+// Package redis starts real Redis servers on this machine: a primary with replicas. A SentinelCluster fails over by
+// Redis Sentinel, the usual way. A Cluster has no failover, and waits for a lost primary.
 //
-// Redis acknowledges a write before a replica has it, so a replica that is promoted may miss
-// writes that were acknowledged:
+// Redis acknowledges a write before a replica has it. So a promoted replica may lack acknowledged writes:
 // https://redis.io/docs/latest/operate/oss_and_stack/management/replication/.
 package redis
 
@@ -18,16 +16,16 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// portTaken is what a server says when somebody else has its port.
+// portTaken is the server's message for a port in use.
 const portTaken = "Address already in use"
 
-// Cluster is a running primary with its replicas, which nobody fails over.
+// Cluster is a running primary with replicas, without failover.
 type Cluster struct {
 	*cluster.NodeSet[*server]
 	cluster.EventLog
 	params  params
 	program string
-	data    int // nodes with data, which come first; the others have a Sentinel alone
+	data    int // number of nodes with data, which come first; the others have only a Sentinel
 }
 
 var _ cluster.LocalNode = (*server)(nil)
@@ -38,21 +36,21 @@ func newCluster(o cluster.Options, params params, program string) *Cluster {
 	return c
 }
 
-// Start starts the kind of cluster that the parameter failover names. An error leaves
-// nothing behind; it is a cluster.MissingError where Redis is not installed, and a
-// *cluster.ParamError for a parameter. The parameters are:
+// Start starts the kind of cluster that the parameter failover names. An error leaves nothing behind. It is a
+// cluster.MissingError if Redis is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
+// are:
 //
-//	failover=sentinel   Sentinel fails over; off: a lost primary is waited for. A server
-//	                    alone has no Sentinel
+//	failover=sentinel   Sentinel fails over; off: no failover. A single server has no
+//	                    Sentinel
 //	appendonly=yes      whether there is an append-only file
 //	appendfsync=always  when it is synced: always, everysec, no
 //	save=               SECONDS CHANGES, after which a snapshot is written; empty: none
 //	min-replicas-to-write=0, min-replicas-max-lag=1
-//	                    a primary takes no writes while fewer replicas have answered
+//	                    a primary accepts writes only if so many replicas have answered
 //	                    within so many seconds
-//	repl-diskless-sync  yes: a replica gets all data over the network from memory, which
-//	                    is the default; no: by way of a file
-//	wait=N              the URL asks the driver to wait for N replicas at each commit
+//	repl-diskless-sync  yes (default): a replica gets all data over the network from
+//	                    memory; no: through a file
+//	wait=N              the URL makes the driver wait for N replicas at each commit
 //	down-after=1s, failover-timeout=2s
 //	                    Sentinel's down-after-milliseconds and failover-timeout
 //	set.NAME=VALUE      any other setting of Redis, on all nodes
@@ -67,8 +65,8 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	return cluster.AsLocal(StartCluster(ctx, o))
 }
 
-// StartCluster starts a primary, node 0, and its replicas without Sentinels, and returns when
-// all have the same data. A server that ends by itself is started again. See Start.
+// StartCluster starts a primary, node 0, and its replicas without Sentinels, and returns when all have the same data.
+// A server that ends by itself is restarted. See Start.
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params, o.Nodes, byNobody)
 	if err != nil {
@@ -86,11 +84,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		})
 }
 
-// servers are the programs of the products, of which the first found is taken.
+// servers are the programs of the supported products; the first found is used.
 var servers = []string{"redis-server", "valkey-server"}
 
-// findServer returns the path of redis-server or valkey-server: that of the folder bin, else
-// of the first folder on PATH that has one of them.
+// findServer returns the path of redis-server or valkey-server: in the folder bin, or else in the first folder on
+// PATH with one of them.
 func findServer(o cluster.Options) (string, error) {
 	if !o.Params.Has("bin") {
 		for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
@@ -127,7 +125,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	})
 }
 
-// Description says who fails over; empty for one server, whose lead nobody can take over.
+// Description describes the failover; it is empty for a single server.
 func (c *Cluster) Description() string {
 	if c.data == 1 {
 		return ""
@@ -135,10 +133,10 @@ func (c *Cluster) Description() string {
 	return "by nobody: a lost primary is waited for"
 }
 
-// servers are the nodes with data.
+// servers returns the nodes with data.
 func (c *Cluster) servers() []*server { return c.List()[:c.data] }
 
-// Witnesses are the numbers of the hosts that have a Sentinel and no data.
+// Witnesses returns the numbers of the hosts with a Sentinel and no data.
 func (c *Cluster) Witnesses() (numbers []int) {
 	for _, n := range c.List()[c.data:] {
 		numbers = append(numbers, n.Number())
@@ -146,7 +144,7 @@ func (c *Cluster) Witnesses() (numbers []int) {
 	return numbers
 }
 
-// URL names the Sentinels, of which the driver learns who the primary is, or else all nodes.
+// URL names the Sentinels, from which the driver learns the primary, or without Sentinels all nodes.
 func (c *Cluster) URL() string {
 	url, sign := "redis://"+c.Addresses((*server).address)+"/0", "?"
 	if c.params.sentinel {
@@ -159,8 +157,8 @@ func (c *Cluster) URL() string {
 	return url
 }
 
-// Leader returns the number of the primary, which says so itself: the node that most of the
-// Sentinels name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
+// Leader returns the number of the primary, which must confirm its role. It is the node that most of the Sentinels
+// name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.Retry(ctx, func() error {
 		p, _, err := c.leads(ctx)
@@ -177,8 +175,8 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 
 var errNoPrimary = errors.New("no node that runs is named the primary by most of the Sentinels")
 
-// named is the primary, if it runs: the node that most of the Sentinels name, or without
-// Sentinels the first one; nil if there is none.
+// named returns the primary if it runs: the node that most of the Sentinels name, or without Sentinels the first one.
+// It returns nil if there is none.
 func (c *Cluster) named(ctx context.Context, session func(*server) *session) *server {
 	if first := c.servers()[0]; !c.params.sentinel {
 		if first.Awake() {
@@ -196,7 +194,7 @@ func (c *Cluster) named(ctx context.Context, session func(*server) *session) *se
 	}, func(n *server, l lead) bool { return !n.witness() && n.address() == l.address && n.Awake() })
 }
 
-// leads returns the primary, which takes writes, and its view.
+// leads returns the primary, which accepts writes, and its view.
 func (c *Cluster) leads(ctx context.Context) (*server, view, error) {
 	p := c.named(ctx, (*server).askedSentinel)
 	switch {
@@ -207,14 +205,13 @@ func (c *Cluster) leads(ctx context.Context) (*server, view, error) {
 	}
 	v, err := look(ctx, p.orders)
 	if err == nil && !v.primary {
-		err = fmt.Errorf("%s, which has to lead, is still a replica", p.Name())
+		err = fmt.Errorf("%s, which should lead, is still a replica", p.Name())
 	}
 	return p, v, err
 }
 
-// healthy begins a wait until every node runs, all Sentinels, if there are any, name the same
-// primary and know all nodes and each other, and every replica has what the primary had at the
-// first look.
+// healthy begins a wait until every node runs and every replica has the data that the primary had at the first check.
+// All Sentinels must name the same primary, and know all nodes and each other.
 func (c *Cluster) healthy() func(context.Context) error {
 	var goal view
 	return func(ctx context.Context) error {
@@ -227,7 +224,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if goal.history != v.history { // of another primary, offsets say nothing of this one's
+		if goal.history != v.history { // offsets of another history cannot be compared
 			goal = v
 		}
 		for _, n := range c.List() {
@@ -250,8 +247,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 	}
 }
 
-// caughtUp says what a replica lacks to follow the primary at an address and to have what
-// the primary had when it was looked at; nil if nothing.
+// caughtUp returns an error unless a replica follows the primary at an address and has all data up to goal.
 func caughtUp(ctx context.Context, m *server, primary endpoint, goal view) error {
 	v, err := look(ctx, m.orders)
 	switch {
@@ -260,7 +256,7 @@ func caughtUp(ctx context.Context, m *server, primary endpoint, goal view) error
 	case !v.follows(primary.address()) || !v.up || v.history != goal.history:
 		return fmt.Errorf("%s is not connected to the primary %s", m.Name(), primary.address())
 	case v.offset < goal.offset:
-		return fmt.Errorf("%s lacks %d bytes of what the primary has written", m.Name(), goal.offset-v.offset)
+		return fmt.Errorf("%s lacks %d bytes of the primary's data", m.Name(), goal.offset-v.offset)
 	}
 	return nil
 }

@@ -21,9 +21,8 @@ import (
 	driver "stroppy/internal/db/redis"
 )
 
-// teller moves money between two accounts of its own and notes each transfer under
-// a number, in one transaction. The accounts are empty together: what one has too
-// much the other has too little.
+// teller moves money between two accounts and records each transfer under a number, in one transaction. Both accounts
+// start at 0, so their sum must stay 0.
 type teller struct {
 	database *driver.Database
 	session  db.KVSession
@@ -40,7 +39,7 @@ func (t teller) Pay(ctx context.Context, id string) error {
 		return err
 	}
 	for i, change := range []int{-1, 1} {
-		n, _ := strconv.Atoi(string(out[i].Value)) // nothing is 0
+		n, _ := strconv.Atoi(string(out[i].Value)) // a missing value is 0
 		t.session.Set(names[i], []byte(fmt.Sprint(n+change)))
 	}
 	t.session.Set([]byte(id), []byte("1"))
@@ -117,7 +116,7 @@ func startOn(t *testing.T, o cluster.Options, query string) *Cluster {
 	return kind().Start(t, o).(*Cluster)
 }
 
-// TestWithoutFailOver waits for a lost primary, and starts a server that ends by itself.
+// TestWithoutFailOver waits for a lost primary, and checks that a server that ends by itself is restarted.
 func TestWithoutFailOver(t *testing.T) {
 	c := startCluster(t, 2, "failover=off&wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -131,7 +130,7 @@ func TestWithoutFailOver(t *testing.T) {
 	if v, err := look(ctx, replica.orders); err != nil || v.primary || primary.Running() {
 		t.Errorf("the replica was promoted, or the primary is started: %v", err)
 	}
-	if err := primary.Replace(ctx); err == nil || !strings.Contains(err.Error(), "nobody takes its place") {
+	if err := primary.Replace(ctx); err == nil || !strings.Contains(err.Error(), "no other node takes over") {
 		t.Errorf("the data that lead were taken away: %v", err)
 	}
 	clustertest.Must(t, primary.Restart(ctx))
@@ -156,8 +155,8 @@ func TestParams(t *testing.T) {
 		"appendonly=on":                     "one of yes, no",
 		"min-replicas-to-write=3":           "from 0 to 2",
 		"min-replicas-max-lag=-1":           "from 0 to 3600",
-		"timeout=2s":                        "take Sentinel's down-after",
-		"failover=ideal":                    "take failover=sentinel",
+		"timeout=2s":                        "use Sentinel's down-after",
+		"failover=ideal":                    "use failover=sentinel",
 		"failover=off&down-after=1s":        "it is for failover=sentinel",
 		"failover=sentinel&down-after=10ms": "from 200ms to 1m0s",
 		"failover=sentinel&failover-timeout=500ms": "from 1s to 1h0m0s",
@@ -181,12 +180,12 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestParamsAlone holds what a server alone is refused, which has no replica.
+// TestParamsAlone checks the parameters that a single server refuses, because it has no replica.
 func TestParamsAlone(t *testing.T) {
 	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 1, byNobody) }, map[string]string{
 		"wait=0&min-replicas-to-write=0": "",
-		"wait=1":                         "one server has no replica: take 2 nodes or more",
-		"min-replicas-to-write=1":        "one server has no replica: take 2 nodes or more",
+		"wait=1":                         "one server has no replica: use at least 2 nodes",
+		"min-replicas-to-write=1":        "one server has no replica: use at least 2 nodes",
 		"min-replicas-to-write=-1":       "from 0 to 0",
 	})
 }
@@ -210,7 +209,7 @@ func TestParseView(t *testing.T) {
 
 func TestOne(t *testing.T) {
 	k := kind()
-	// With everysec a server whose disk is slow answers before it writes, and a kill loses that.
+	// With everysec a server with a slow disk answers before it writes, and a kill loses such writes.
 	k.Params = url.Values{"set.maxmemory": {"100mb"}, "appendfsync": {"no"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
 		client := goredis.NewClient(&goredis.Options{Addr: c.Nodes()[0].(*server).address()})
@@ -235,7 +234,7 @@ func TestPrograms(t *testing.T) {
 	kind().Programs(t, found)
 }
 
-// TestValkeyOnPATH sees that the first folder on PATH counts, whichever product it has.
+// TestValkeyOnPATH checks that the first folder on PATH is used, whichever product it has.
 func TestValkeyOnPATH(t *testing.T) {
 	own := t.TempDir()
 	valkey := filepath.Join(own, "valkey-server")
@@ -248,8 +247,8 @@ func TestValkeyOnPATH(t *testing.T) {
 	}
 }
 
-// TestSilentServer holds that a question to a paused server says that the time is over, by which
-// who waits knows that nothing was answered, and not that its connection was closed for that.
+// TestSilentServer checks that a query to a paused server returns a time-out, and not a closed connection. So the
+// caller knows that nothing was answered.
 func TestSilentServer(t *testing.T) {
 	m := startCluster(t, 1, "").List()[0]
 	s := newSession(m.address(), 100*time.Millisecond)

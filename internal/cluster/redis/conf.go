@@ -15,20 +15,20 @@ import (
 // confFile is the name of a server's configuration in its folder.
 const confFile = "redis.conf"
 
-// shutdownLimit bounds a shutdown in good order, in which a primary lets replicas that
-// lag catch up for shutdown-timeout, 10 s if it is not set.
+// shutdownLimit bounds a clean shutdown, in which a primary waits for lagging replicas for shutdown-timeout, 10 s by
+// default.
 const shutdownLimit = 15 * time.Second
 
-// insist is how often a shutdown is asked for: Redis forgets the one that it is asked
-// for while it writes its first append-only file, as a replica does that has just
-// got everything ("Writing initial AOF, can't exit", src/server.c).
+// insist is the interval at which a shutdown is requested. Redis forgets a request while it writes its first
+// append-only file ("Writing initial AOF, can't exit", src/server.c). A replica does so after it has received all
+// data.
 const insist = 500 * time.Millisecond
 
-// errSteered is why no clock of a server of Redis can be steered. With libfaketime
-// 0.9.10, Redis 7.0.15 does not come to the first line of its log.
-var errSteered = errors.New("its memory comes from jemalloc, which asks for the time before the library that would steer it is ready, and hangs")
+// errSteered is the reason why the clock of a Redis server cannot be changed. With libfaketime 0.9.10, Redis 7.0.15
+// does not reach the first line of its log.
+var errSteered = errors.New("its allocator jemalloc asks for the time before libfaketime is ready, and hangs")
 
-// endpoint is where a server listens.
+// endpoint is the address at which a server listens.
 type endpoint struct{ at netip.AddrPort }
 
 func (e endpoint) host() string { return e.at.Addr().String() }
@@ -37,30 +37,30 @@ func (e endpoint) port() string { return strconv.Itoa(int(e.at.Port())) }
 
 func (e endpoint) address() string { return e.at.String() }
 
-// URL is the address of the node alone, which is read whatever its role is.
+// URL returns the address of the node alone, which can be read in any role.
 func (e endpoint) URL() string { return "redis://" + e.address() + "/0?read=any" }
 
-// serverSettings are those of a server: the caller's over ours, except those by which
-// the cluster works.
+// serverSettings returns the settings of a server. The user's settings override the defaults, but not the settings
+// that the cluster needs.
 func (p params) serverSettings(at endpoint, data string, o cluster.Options) map[string]string {
 	all := map[string]string{
 		"appendonly": "yes",
 		"save":       "", // snapshots add nothing to the append-only file
 		diskless:     "no",
 		maxLag:       "1",
-		// A link that a cut has killed is noticed and made anew in seconds, and what
-		// was missed comes without a copy of everything.
+		// A link that a cut has broken is noticed and renewed in seconds, and the missing part arrives without a full
+		// copy.
 		"repl-ping-replica-period": "1",
 		"repl-timeout":             "5",
 		"repl-backlog-size":        "32mb",
-		"maxclients":               strconv.Itoa(o.MaxConnections(10_000)), // the server's own number, or more
+		"maxclients":               strconv.Itoa(o.MaxConnections(10_000)), // the server's default, or more
 	}
 	maps.Copy(all, p.settings)
 	maps.Copy(all, map[string]string{
 		"bind": at.host(),
 		"port": at.port(),
 		"dir":  data,
-		// The address is one that this machine alone can reach.
+		// The address can be reached only from this machine.
 		"protected-mode": "no",
 	})
 	return all

@@ -9,8 +9,7 @@ import (
 	"stroppy/internal/cluster/disk"
 )
 
-// TestMain lets this test program serve the file system under a node's data when
-// it is started again.
+// TestMain lets this test program serve the file system under a node's data.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand {
 		if err := disk.Serve(); err != nil {
@@ -22,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPowerCut loses what was not synced: nothing that was acknowledged with
-// appendfsync=always, and something without.
+// TestPowerCut loses unsynced writes. With appendfsync=always no acknowledged write may be lost; without it some must
+// be.
 func TestPowerCut(t *testing.T) {
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skip("skipped engine: FUSE: install the Debian package fuse3: " + err.Error())

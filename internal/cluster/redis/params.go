@@ -11,10 +11,10 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster takes behind its question mark.
+// params are the parameters of a cluster.
 type params struct {
-	sentinel bool // failover=sentinel; else a lost primary is waited for
-	wait     int  // for so many replicas the driver waits at each commit
+	sentinel bool // failover=sentinel; otherwise there is no failover
+	wait     int  // number of replicas for which the driver waits at each commit
 	settings map[string]string
 
 	downAfter, failoverTimeout time.Duration // of Sentinel
@@ -26,7 +26,7 @@ const (
 	byNobody   = "off"
 )
 
-// The settings of Redis that are parameters under their own names.
+// The settings of Redis that are parameters with their own names.
 const (
 	appendOnly  = "appendonly"
 	appendFsync = "appendfsync"
@@ -36,8 +36,8 @@ const (
 	save        = "save"
 )
 
-// ownSettings are those by which a cluster finds its nodes and their roles, and
-// those that change with whom a node speaks or what it is.
+// ownSettings are the settings by which a cluster finds its nodes and their roles. Other settings of the list depend
+// on the peer or the role of a node.
 var ownSettings = []string{
 	"aclfile", "bind", "daemonize", "dir", "include", "logfile", "masterauth", "masteruser", "pidfile", "port",
 	"protected-mode", "rename-command", "replica-announce-ip", "replica-announce-port", "replica-priority", "replica-read-only", "replicaof",
@@ -45,16 +45,15 @@ var ownSettings = []string{
 	"tls-replication", "unixsocket", "user", "cluster-enabled",
 }
 
-// Sentinel with a shorter down-after than leastDownAfter takes servers for down that
-// are not, and with a shorter failover-timeout than leastFailover its fail-overs do not
-// end: both were seen with 100 ms and 500 ms. On a machine whose processors are all busy
-// a down-after of 500 ms was too short as well.
+// leastDownAfter and leastFailover are the smallest safe values. With a shorter down-after Sentinel regards living
+// servers as down, and with a shorter failover-timeout its failovers do not end: both were seen with 100 ms and 500
+// ms. If all processors are busy, even a down-after of 500 ms is too short.
 const leastDownAfter, leastFailover = 200 * time.Millisecond, time.Second
 
-var errNoReplica = errors.New("one server has no replica: take 2 nodes or more, or leave it out")
+var errNoReplica = errors.New("one server has no replica: use at least 2 nodes, or leave it out")
 
-// parseParams reads the parameters for a cluster of so many nodes, over which by says who
-// fails where the parameter failover does not. The error is a *cluster.ParamError.
+// parseParams reads the parameters for a cluster of nodes; by is the default of the parameter failover. The error is
+// a *cluster.ParamError.
 func parseParams(values url.Values, nodes int, by string) (params, error) {
 	p := params{
 		downAfter: time.Second, failoverTimeout: 2 * time.Second,
@@ -92,7 +91,7 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 			case err == nil && p.wait > 0 && nodes == 1:
 				return errNoReplica
 			case err != nil || p.wait < 0 || p.wait >= nodes:
-				return fmt.Errorf("%q is no number of replicas from 0 to %d: more would let every commit wait in vain", value, nodes-1)
+				return fmt.Errorf("%q is not a number of replicas from 0 to %d: with more, every commit would wait in vain", value, nodes-1)
 			}
 			return nil
 		},
@@ -109,35 +108,35 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 	}
 	for name := range own {
 		if values.Has(name) && values.Has("set."+name) {
-			return p, &cluster.ParamError{Param: "set." + name, Reason: "it says the same as " + name + ": leave one of them out"}
+			return p, &cluster.ParamError{Param: "set." + name, Reason: "it is the same setting as " + name + ": leave one of them out"}
 		}
 	}
 	p.sentinel = by == bySentinel
 	return p, p.check(values, nodes)
 }
 
-// refuseRemoved refuses failover=ideal, a supervisor of stroppy's own that was removed, and its
-// parameter timeout. The error is a *cluster.ParamError.
+// refuseRemoved refuses failover=ideal, a removed supervisor of stroppy, and its parameter timeout. The error is a
+// *cluster.ParamError.
 func refuseRemoved(values url.Values) error {
 	switch {
 	case values.Get("failover") == "ideal":
-		return &cluster.ParamError{Param: "failover", Reason: "stroppy's own supervisor was removed: take failover=" + bySentinel}
+		return &cluster.ParamError{Param: "failover", Reason: "stroppy's own supervisor was removed: use failover=" + bySentinel}
 	case values.Has("timeout"):
-		return &cluster.ParamError{Param: "timeout", Reason: "stroppy's own supervisor, which had it, was removed: take Sentinel's down-after"}
+		return &cluster.ParamError{Param: "timeout", Reason: "it belonged to stroppy's own supervisor, which was removed: use Sentinel's down-after"}
 	}
 	return nil
 }
 
-// leastReplicas are those without which a primary takes no writes.
+// leastReplicas returns the number of replicas without which a primary refuses writes.
 func (p params) leastReplicas() int {
-	if p.settings[maxLag] == "0" { // which switches that off
+	if p.settings[maxLag] == "0" { // it disables the limit
 		return 0
 	}
-	n, _ := strconv.Atoi(p.settings[minReplicas]) // what is no number the server refuses
+	n, _ := strconv.Atoi(p.settings[minReplicas]) // the server refuses a value that is not a number
 	return n
 }
 
-// usualFailover is who fails over a cluster of so many nodes.
+// usualFailover returns the default failover of a cluster of nodes.
 func usualFailover(nodes int) string {
 	if nodes < 2 {
 		return byNobody
@@ -145,10 +144,10 @@ func usualFailover(nodes int) string {
 	return bySentinel
 }
 
-// check says what does not fit together.
+// check returns an error if parameters conflict.
 func (p params) check(values url.Values, nodes int) error {
 	if p.sentinel && nodes < 2 {
-		return &cluster.ParamError{Param: "failover", Reason: "one server has no replica to fail over to: take 2 nodes or more"}
+		return &cluster.ParamError{Param: "failover", Reason: "one server has no replica to fail over to: use at least 2 nodes"}
 	}
 	if p.sentinel {
 		return nil
@@ -161,7 +160,7 @@ func (p params) check(values url.Values, nodes int) error {
 	return nil
 }
 
-// readSave takes pairs of seconds and changes, or nothing.
+// readSave accepts pairs of seconds and changes, or nothing.
 func readSave(take func(string)) func(string) error {
 	return func(value string) error {
 		words := strings.Fields(value)

@@ -11,30 +11,28 @@ import (
 const (
 	// master is the name under which the Sentinels watch the primary.
 	master = "stroppy"
-	// fewestSentinels are the least of which one may be lost:
+	// fewestSentinels is the smallest number of which one may be lost:
 	// https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
 	fewestSentinels = 3
-	// parallelSyncs are the replicas that follow a new primary at the same time.
+	// parallelSyncs is the number of replicas that follow a new primary at the same time.
 	parallelSyncs = 2
-	// discoveryLimit bounds how long the Sentinels may take to find the replicas and each
-	// other: they say hello every 2 s.
+	// discoveryLimit bounds the time until the Sentinels have found the replicas and each other: they announce
+	// themselves every 2 s.
 	discoveryLimit = 8 * time.Second
-	// askLimit bounds one question.
+	// askLimit bounds one query.
 	askLimit = time.Second
 )
 
-// SentinelCluster is a running primary with its replicas, and Sentinels that fail over.
-// One Sentinel is beside each node, on its host, so that who cuts a node off cuts its
-// Sentinel off as well; what else is done to a node is done to its server alone. With
-// two nodes there is a third Sentinel on a host of its own.
+// SentinelCluster is a running primary with replicas, and Sentinels that fail over. Each node has a Sentinel on its
+// host, so a cut of the node also cuts its Sentinel off. Other faults of a node affect only its server. With two
+// nodes there is a third Sentinel on its own host.
 type SentinelCluster struct{ *Cluster }
 
 var _ cluster.Mover = (*SentinelCluster)(nil)
 
-// StartSentinel starts a primary, node 0, its replicas, and then the Sentinels, and
-// returns when all have the same data and every Sentinel knows all the others and all
-// replicas: one that comes to know the primary before its replicas are there asks it
-// again only after 10 s. See Start.
+// StartSentinel starts a primary, node 0, its replicas, and then the Sentinels. It returns when all have the same
+// data and every Sentinel knows all the others and all replicas. A Sentinel that finds the primary before its
+// replicas asks it again only after 10 s. See Start.
 func StartSentinel(ctx context.Context, o cluster.Options) (*SentinelCluster, error) {
 	params, err := parseParams(o.Params, o.Nodes, bySentinel)
 	if err != nil {
@@ -67,7 +65,7 @@ func (c *SentinelCluster) start(ctx context.Context) error {
 	return nil
 }
 
-// Nodes are the nodes with data.
+// Nodes returns the nodes with data.
 func (c *SentinelCluster) Nodes() (nodes []cluster.Node) {
 	for _, n := range c.servers() {
 		nodes = append(nodes, watched{n})
@@ -75,12 +73,11 @@ func (c *SentinelCluster) Nodes() (nodes []cluster.Node) {
 	return nodes
 }
 
-// watched is a node with a Sentinel beside it.
+// watched is a node with its Sentinel.
 type watched struct{ *server }
 
-// Agent is the node's Sentinel.
+// Agent returns the node's Sentinel.
 func (n watched) Agent() cluster.Auxiliary { return agent{n.sentinel} }
 
-// quorum is how many Sentinels have to take the primary for down: a majority, which
-// has to agree to a fail-over as well.
+// quorum returns how many Sentinels must regard the primary as down: a majority, which must also agree to a failover.
 func (c *Cluster) quorum() int { return len(c.List())/2 + 1 }

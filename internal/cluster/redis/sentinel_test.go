@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// sentinelKind has a down-after that a busy machine keeps. Whoever leads while another
-// was elected loses what it acknowledges.
+// sentinelKind has a down-after that a busy machine meets. A primary that continues while another one is elected
+// loses its acknowledged writes.
 func sentinelKind() clustertest.Kind {
 	k := kind()
 	k.Engine, k.Launch, k.Supervised, k.LeaderOnly = "redis-sentinel", clustertest.Launcher(StartSentinel), false, true
@@ -30,8 +30,7 @@ func startSentinel(t *testing.T, nodes int, query string) *SentinelCluster {
 	return sentinelKind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*SentinelCluster)
 }
 
-// TestSentinels hurts one cluster in every way, in its own network where the user may
-// have one.
+// TestSentinels runs all injections on one cluster, in its own network if the user may have one.
 func TestSentinels(t *testing.T) {
 	c := startSentinel(t, 3, "")
 	if len(c.Witnesses()) > 0 || !strings.HasSuffix(c.URL(), "/0?sentinel=stroppy") || strings.Contains(c.NodeURL(2), ",") {
@@ -40,7 +39,7 @@ func TestSentinels(t *testing.T) {
 	sentinelKind().Hurt(t, c)
 }
 
-// TestSentinelPair has a third Sentinel on a host of its own, which is no node.
+// TestSentinelPair checks that two nodes have a third Sentinel on its own host, which is not a node.
 func TestSentinelPair(t *testing.T) {
 	c := startSentinel(t, 2, "wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -50,8 +49,8 @@ func TestSentinelPair(t *testing.T) {
 	if err := c.MoveLeader(ctx, 2); err == nil || !strings.Contains(err.Error(), "no data") {
 		t.Errorf("the lead was moved to a node without data: %v", err)
 	}
-	// With its only replica lost nothing is acknowledged, and with the Sentinel beside
-	// it on the smaller side no primary leads on.
+	// Without its only replica the primary acknowledges nothing. With its Sentinel on the smaller side it stops
+	// leading.
 	leader, others := clustertest.Leader(t, c)
 	p := sentinelKind().Pay(t, c)
 	heal := clustertest.Cut(t, c, leader.Number(), others[0].Number(), 2)
@@ -64,8 +63,8 @@ func TestSentinelPair(t *testing.T) {
 	p.EndWell("cut the primary off from the replica and the third Sentinel")
 }
 
-// testNoted holds that a new primary is noted when it takes writes, and then that a Sentinel
-// names it to the clients.
+// testNoted checks that a new primary is noted when it accepts writes, and then when a Sentinel names it to the
+// clients.
 func testNoted(t *testing.T, c *SentinelCluster, name string) {
 	t.Helper()
 	var events []cluster.Event
@@ -81,7 +80,7 @@ func testNoted(t *testing.T, c *SentinelCluster, name string) {
 	}
 }
 
-// TestRoleSeen holds which looks at a node show that it has come to lead.
+// TestRoleSeen checks which observations of a node show that it has become the leader.
 func TestRoleSeen(t *testing.T) {
 	replica, primary, followed := view{}, view{primary: true}, view{primary: true, replicas: 1}
 	for name, c := range map[string]struct {
@@ -103,8 +102,8 @@ func TestRoleSeen(t *testing.T) {
 	}
 }
 
-// TestWithoutSentinels holds that nobody fails over while most of the Sentinels are dead or
-// paused, and that the others do once these are back.
+// TestWithoutSentinels checks that nobody fails over while most of the Sentinels are dead or paused, and that they do
+// so after their return.
 func TestWithoutSentinels(t *testing.T) {
 	c := startSentinel(t, 3, "wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -128,8 +127,8 @@ func TestWithoutSentinels(t *testing.T) {
 	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
-// TestRestartedEmpty restarts a primary without persistence before the Sentinels take it
-// for down: all that was acknowledged is lost, on the replicas too.
+// TestRestartedEmpty restarts a primary without persistence before the Sentinels regard it as down. All acknowledged
+// writes are lost, on the replicas too.
 func TestRestartedEmpty(t *testing.T) {
 	c := startSentinel(t, 2, "appendonly=no")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -149,13 +148,12 @@ func TestRestartedEmpty(t *testing.T) {
 	}
 }
 
-// TestSentinelRefuses holds what a start says that fails, whose replicas the Sentinels
-// cannot find among others, in one sentence.
+// TestSentinelRefuses checks the error of a start whose Sentinels cannot find the replicas. It must be one sentence.
 func TestSentinelRefuses(t *testing.T) {
 	k := sentinelKind()
 	k.Launch = Start
 	k.Refuses(t, []string{"redis-server"},
 		clustertest.Refusal{Query: "failover=sentinel&set.no-such-setting=1", Options: cluster.Options{Nodes: 2}, Says: "Bad directive"},
 		clustertest.Refusal{Query: "failover=sentinel&set.replica-announced=no", Options: cluster.Options{Nodes: 2}, Says: "knows 0 of 1 replicas"},
-		clustertest.Refusal{Query: "failover=sentinel", Options: cluster.Options{Nodes: 1}, Says: "take 2 nodes or more"})
+		clustertest.Refusal{Query: "failover=sentinel", Options: cluster.Options{Nodes: 1}, Says: "use at least 2 nodes"})
 }

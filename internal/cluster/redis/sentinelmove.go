@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// usualPriority is Redis's default of replica-priority; with neverPriority a replica
-	// is not promoted.
+	// usualPriority is Redis's default of replica-priority. A replica with neverPriority is not promoted.
 	usualPriority, neverPriority = "100", "0"
-	// moveAttempt bounds one fail-over that was asked for, and undoMove what is undone after it.
+	// moveAttempt bounds one requested failover, and undoMove the cleanup after it.
 	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
 )
 
-// MoveLeader makes a node the primary by SENTINEL FAILOVER, unless it leads already. The
-// Sentinel chooses the replica, so that the others are given the priority of those that
-// are never promoted, which it sees when it asks them next, within 10 s.
+// MoveLeader makes a node the primary by SENTINEL FAILOVER, unless it leads already. The Sentinel chooses the
+// replica. So the others get the priority that excludes them, which the Sentinel sees at its next query, within 10 s.
 //
-// The old primary is not asked to stop: it takes writes until the Sentinels make it a
-// replica, and they are lost.
+// The old primary is not asked to stop. It accepts writes until the Sentinels make it a replica, and these writes are
+// lost.
 func (c *SentinelCluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(target *server) error {
 		if target.witness() {
@@ -47,7 +45,7 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	defer func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoMove)
 		defer cancel()
-		for _, n := range others { // what a restart makes anew
+		for _, n := range others { // a restart resets it
 			err = errors.Join(err, n.prioritize(limited, usualPriority))
 		}
 	}()
@@ -61,7 +59,7 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	if err := cluster.Retry(limited, func() error { return target.alone(limited, others) }); err != nil {
 		return err
 	}
-	once := newSession(target.sentinelAt.address(), askLimit) // on which nothing is sent twice
+	once := newSession(target.sentinelAt.address(), askLimit) // it sends nothing twice
 	defer once.close()
 	began := time.Now()
 	if _, err := once.ask(limited, "SENTINEL", "FAILOVER", master); err != nil {
@@ -80,8 +78,8 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	return nil
 }
 
-// prioritize sets a node's priority, in its configuration too, which the Sentinels have
-// the server write whenever it gets another role.
+// prioritize sets a node's priority, also in its configuration file, because the Sentinels make the server write the
+// file whenever its role changes.
 func (n *server) prioritize(ctx context.Context, priority string) error {
 	if !n.Awake() {
 		return nil
@@ -93,7 +91,7 @@ func (n *server) prioritize(ctx context.Context, priority string) error {
 	return err
 }
 
-// alone says why the node's Sentinel may choose another one; nil if it may not.
+// alone returns why the node's Sentinel may choose another replica, or nil.
 func (n *server) alone(ctx context.Context, others []*server) error {
 	replicas, err := askReplicas(ctx, n.sentinelS)
 	if err != nil {
@@ -107,14 +105,13 @@ func (n *server) alone(ctx context.Context, others []*server) error {
 	return nil
 }
 
-// instance is what a Sentinel knows of a server, by the names of its reply to SENTINEL
-// MASTER and SENTINEL REPLICAS:
+// instance is a Sentinel's knowledge of a server, by the names in the reply to SENTINEL MASTER and SENTINEL REPLICAS:
 // https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
 type instance map[string]string
 
 func (i instance) address() string { return i["ip"] + ":" + i["port"] }
 
-// well says that the flags have nothing but what the server is.
+// well reports whether the flags contain only the role.
 func (i instance) well(as string) bool { return i["flags"] == as }
 
 func parseInstance(words []any) instance {
@@ -147,8 +144,7 @@ func askReplicas(ctx context.Context, s *session) (list []instance, err error) {
 	return list, err
 }
 
-// agrees says what a node's Sentinel lacks to fail over to any replica of p; nil if
-// nothing.
+// agrees returns why a node's Sentinel could not fail over to any replica of p, or nil.
 func (c *Cluster) agrees(ctx context.Context, n, p *server) error {
 	m, err := askMaster(ctx, n.sentinelS)
 	if err != nil {
@@ -157,9 +153,9 @@ func (c *Cluster) agrees(ctx context.Context, n, p *server) error {
 	others, replicas := len(c.List())-1, c.data-1
 	switch {
 	case m.address() != p.address():
-		return fmt.Errorf("the Sentinel of %s names the primary %s, and most name %s", n.Name(), m.address(), p.Name())
+		return fmt.Errorf("the Sentinel of %s names the primary %s, but most name %s", n.Name(), m.address(), p.Name())
 	case !m.well("master"):
-		return fmt.Errorf("the Sentinel of %s takes the primary %s for %q", n.Name(), p.Name(), m["flags"])
+		return fmt.Errorf("the Sentinel of %s regards the primary %s as %q", n.Name(), p.Name(), m["flags"])
 	case m["num-other-sentinels"] != strconv.Itoa(others):
 		return fmt.Errorf("the Sentinel of %s knows %s of %d other Sentinels", n.Name(), m["num-other-sentinels"], others)
 	}
@@ -172,7 +168,7 @@ func (c *Cluster) agrees(ctx context.Context, n, p *server) error {
 	}
 	for _, r := range list {
 		if !r.well("slave") || r["master-link-status"] != "ok" {
-			return fmt.Errorf("the Sentinel of %s takes the replica %s for %q, with its link to the primary %q", n.Name(), r.address(), r["flags"], r["master-link-status"])
+			return fmt.Errorf("the Sentinel of %s regards the replica %s as %q, with its link to the primary %q", n.Name(), r.address(), r["flags"], r["master-link-status"])
 		}
 	}
 	return nil

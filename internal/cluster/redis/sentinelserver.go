@@ -14,13 +14,13 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// server is a place of a Cluster: its folder and its ports stay. It has a server, a Sentinel, or
-// both. A Sentinel alone is its Server too.
+// server is a host of a Cluster; its folder and its ports stay. It has a server, a Sentinel, or both. If it has only
+// a Sentinel, the Sentinel is its Server.
 type server struct {
 	*cluster.Server
 	endpoint
 	cluster    *Cluster
-	folder     string // with the configuration, the log, the data and the Sentinel below it
+	folder     string // with the configuration, the log, and the data and the Sentinel below it
 	sentinelAt endpoint
 	sentinel   *cluster.Server
 
@@ -28,7 +28,7 @@ type server struct {
 	sentinelS, watched *session // with the Sentinel
 }
 
-// newServer makes the folder of a place and describes what is on it.
+// newServer makes the folder of a host and describes its processes.
 func (c *Cluster) newServer(ctx context.Context, number int, host *cluster.Host) (_ *server, err error) {
 	n := &server{cluster: c, folder: c.Folder(number)}
 	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
@@ -70,10 +70,10 @@ func (n *server) describeSentinel(number int, host *cluster.Host) error {
 	return c.MakeFolder(own, number, 0o700)
 }
 
-// witness says that the place has a Sentinel and no data.
+// witness reports whether the host has a Sentinel and no data.
 func (n *server) witness() bool { return n.Number() >= n.cluster.data }
 
-// URL is the address of the node alone; empty if it has no data.
+// URL returns the address of the node alone, or "" if it has no data.
 func (n *server) URL() string {
 	if n.witness() {
 		return ""
@@ -85,8 +85,8 @@ func (n *server) askedSentinel() *session { return n.sentinelS }
 
 func (n *server) conf() string { return filepath.Join(n.folder, confFile) }
 
-// configure writes the configuration of an empty node, which the server and the Sentinels
-// keep from then on: that a node was promoted or follows another stands in it.
+// configure writes the configuration of an empty node. Then the server and the Sentinels maintain it: it records
+// promotions and the followed primary.
 func (n *server) configure(primary *server) error {
 	settings := n.cluster.params.serverSettings(n.endpoint, n.Dir(), n.cluster.Options)
 	for name, value := range map[string]string{
@@ -105,22 +105,21 @@ func (n *server) configure(primary *server) error {
 	return writeConf(n.conf(), n.Name(), settings)
 }
 
-// command makes the command that starts the server in the role that its configuration
-// has: a primary that was killed comes back as one, and the Sentinels make it a replica
-// some seconds later.
+// command returns the command that starts the server in the role of its configuration. A killed primary returns as a
+// primary, and the Sentinels make it a replica some seconds later.
 func (n *server) command(context.Context) (*exec.Cmd, error) {
 	if _, err := os.Stat(n.conf()); errors.Is(err, fs.ErrNotExist) {
 		if err := n.configure(n.cluster.servers()[0]); err != nil {
 			return nil, err
 		}
 	}
-	// What a move of the lead has changed does not outlive the server.
+	// The changes of a move of leadership do not survive the server.
 	cmd := exec.Command(n.cluster.program, n.conf(), "--replica-priority", usualPriority)
 	cmd.Dir = n.folder
 	return cmd, nil
 }
 
-// join lets an empty node follow the present primary.
+// join makes an empty node follow the present primary.
 func (n *server) join(ctx context.Context) error {
 	p := n.cluster.named(ctx, (*server).askedSentinel)
 	if p == nil || p == n {
@@ -153,15 +152,15 @@ sentinel parallel-syncs %[4]s %[10]d
 	return nil
 }
 
-// agent is a Sentinel as what fails over beside a node.
+// agent is the Sentinel of a node, which fails over.
 type agent struct{ *cluster.Server }
 
 func (a agent) Name() string { return "the Sentinel of " + a.Server.Name() }
 
-// Steered says why the node's clock cannot be steered.
+// Steered returns why the node's clock cannot be changed.
 func (*server) Steered() error { return errSteered }
 
-// Erase ends the node for good and removes what was made for it.
+// Erase ends the node for good and removes all that was made for it.
 func (n *server) Erase() error {
 	err := n.Server.Close()
 	if n.sentinel != nil {
@@ -175,7 +174,7 @@ func (n *server) Erase() error {
 	return errors.Join(err, os.RemoveAll(n.folder))
 }
 
-// Retire ends what is done to the node and to its Sentinel, because of why.
+// Retire ends all operations on the node and its Sentinel, with a cause.
 func (n *server) Retire(why error) {
 	n.Server.Retire(why)
 	if n.sentinel != nil {
@@ -183,15 +182,15 @@ func (n *server) Retire(why error) {
 	}
 }
 
-// Replace kills the node, takes its data away, and lets it join again, empty, as a
-// replica of the primary that the Sentinels name then. A node whose data nobody else has
-// is not replaced; one in whose place none is promoted is started on its data.
+// Replace kills the node, removes its data, and lets it join again, empty, as a replica of the primary that the
+// Sentinels name then. A node whose data nobody else has is not replaced. If no replica is promoted, the node is
+// started on its data.
 func (n *server) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	c := n.cluster
 	if !c.params.sentinel && n == c.servers()[0] {
-		return fmt.Errorf("replace %s: it leads, and nobody takes its place: restart it", n.Name())
+		return fmt.Errorf("replace %s: it leads, and no other node takes over: restart it", n.Name())
 	}
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		err := n.Server.Kill(ctx)
@@ -210,7 +209,7 @@ func (n *server) Replace(ctx context.Context) error {
 	})
 }
 
-// expendable says why a node's data must not be taken away; nil if they may.
+// expendable returns why a node's data must not be removed, or nil.
 func (c *Cluster) expendable(ctx context.Context, n *server) error {
 	if p := c.named(ctx, (*server).askedSentinel); p != nil && p != n {
 		return nil
@@ -226,7 +225,7 @@ func (c *Cluster) expendable(ctx context.Context, n *server) error {
 	return errors.New("the Sentinels name no other primary, and no replica that answers has its data")
 }
 
-// history is what the server, if it answers, says of the data that it has.
+// history returns the server's view of its data, if it answers.
 func (n *server) history(ctx context.Context) view {
 	v, _ := look(ctx, n.orders)
 	return v

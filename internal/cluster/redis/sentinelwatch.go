@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// watchEvery is the time between two looks at whom the Sentinels name, which is that of
-	// the clients, and roleEvery that between two at the role of a node.
+	// watchEvery is the interval of queries to the Sentinels, the same as a client's. roleEvery is the interval of
+	// queries for the role of a node.
 	watchEvery, roleEvery = 100 * time.Millisecond, 50 * time.Millisecond
-	// roleLimit bounds one look at a role: a node that was frozen or cut off is asked again
-	// so soon after it is back.
+	// roleLimit bounds one query for a role: a node that was frozen or cut off is asked again this soon after its
+	// return.
 	roleLimit = 500 * time.Millisecond
 )
 
-// watchSentinels notes when one of the Sentinels names another primary by a newer epoch, until
-// the cluster is stopped. Clients learn it then: a Sentinel asks the node that it has promoted
-// once a second whether it is a primary, and names it when it says so.
+// watchSentinels notes when a Sentinel names another primary by a newer epoch, until the cluster is stopped. Clients
+// learn it then. A Sentinel asks the promoted node once a second for its role, and names it when the node confirms
+// that it is a primary.
 func (c *Cluster) watchSentinels() {
 	last := naming{address: c.servers()[0].address()}
 	for cluster.Sleep(c.Life, watchEvery) == nil {
@@ -40,7 +40,7 @@ func (c *Cluster) watchSentinels() {
 	}
 }
 
-// naming is whom a Sentinel names as the primary. The newest epoch counts; 0 is nobody's word.
+// naming is the primary that a Sentinel names. The newest epoch counts; 0 means no answer.
 type naming struct {
 	address string
 	epoch   uint64
@@ -54,7 +54,7 @@ func (c *Cluster) newestNaming(ctx context.Context) (newest naming) {
 		go func() {
 			a, err := askNaming(ctx, n.watched)
 			if err != nil {
-				a = naming{} // one that is down or paused has no say
+				a = naming{} // a Sentinel that is down or paused does not count
 			}
 			answers <- a
 		}()
@@ -67,8 +67,7 @@ func (c *Cluster) newestNaming(ctx context.Context) (newest naming) {
 	return newest
 }
 
-// askNaming asks for the address first: it is the new primary's as soon as there is an epoch of
-// its fail-over.
+// askNaming asks for the address first: it is the new primary's as soon as the failover has an epoch.
 func askNaming(ctx context.Context, s *session) (n naming, err error) {
 	answer, err := s.do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master)
 	if err != nil {
@@ -87,9 +86,8 @@ func askNaming(ctx context.Context, s *session) (n naming, err error) {
 	return n, err
 }
 
-// watchRole notes when a node takes writes that was a replica before, as the node itself
-// says from the clients' side of the network, until the cluster is stopped. What a node
-// does while it cannot be reached is not noted.
+// watchRole notes when a former replica accepts writes, by the node's own answer over the clients' network, until the
+// cluster is stopped. It notes nothing while the node cannot be reached.
 func (c *Cluster) watchRole(n *server) {
 	role := roleSeen{primary: n == c.servers()[0]}
 	for cluster.Sleep(c.Life, roleEvery) == nil {
@@ -100,12 +98,12 @@ func (c *Cluster) watchRole(n *server) {
 	}
 }
 
-// roleSeen is the role in which a node was seen last. One that was killed as a primary and
-// comes back as one, with its data or without, has not changed it.
+// roleSeen is the last seen role of a node. A killed primary that returns as a primary, with or without its data, has
+// not changed it.
 type roleSeen struct{ primary bool }
 
-// came says that a replica has become a primary that takes writes, which one does that has
-// so many replicas.
+// came reports whether a replica has become a primary that accepts writes, which it does with at least this many
+// replicas.
 func (r *roleSeen) came(v view, least int) bool {
 	came := !r.primary && v.primary && v.replicas >= least
 	r.primary = v.primary && (r.primary || came)

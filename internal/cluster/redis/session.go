@@ -15,14 +15,13 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// session asks one server one question at a time, over one connection, which it
-// makes anew when that has broken.
+// session sends one query at a time to one server. It renews its connection when it is broken.
 type session struct {
 	address string
-	limit   time.Duration // of one question
+	limit   time.Duration // of one query
 	turn    cluster.Lock
 
-	conn   net.Conn // nil while there is none
+	conn   net.Conn // nil if there is none
 	client *goredis.Client
 	bound  *goredis.Conn // the client's only connection, which is conn
 }
@@ -31,10 +30,8 @@ func newSession(address string, limit time.Duration) *session {
 	return &session{address: address, limit: limit, turn: cluster.NewLock()}
 }
 
-// ask sends a command and returns the reply as text. A connection on which
-// earlier questions were answered may be of a server that has ended since: then
-// the command is sent once more, over a new one, so it must be one that does no
-// harm when it is executed twice.
+// ask sends a command and returns the reply as text. A used connection may belong to a server that has ended since.
+// Then the command is sent again on a new connection, so repetition must be harmless.
 func (s *session) ask(ctx context.Context, words ...string) (string, error) {
 	answer, err := s.do(ctx, words...)
 	if err != nil {
@@ -43,7 +40,7 @@ func (s *session) ask(ctx context.Context, words ...string) (string, error) {
 	return answer.Text()
 }
 
-// do is ask for a reply of any form.
+// do is like ask, but returns a reply of any form.
 func (s *session) do(ctx context.Context, words ...string) (*goredis.Cmd, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
@@ -57,7 +54,7 @@ func (s *session) do(ctx context.Context, words ...string) (*goredis.Cmd, error)
 		answer, err = s.try(ctx, words)
 	}
 	if err != nil && !refused(err) && ctx.Err() != nil {
-		err = context.Cause(ctx) // and not that its connection was closed for that
+		err = context.Cause(ctx) // and not the error of the closed connection
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", strings.Join(words, " "), s.address, err)
@@ -71,7 +68,7 @@ func (s *session) try(ctx context.Context, words []string) (*goredis.Cmd, error)
 			return nil, err
 		}
 	}
-	// Whoever gives up does not wait for the limit.
+	// A caller that gives up does not wait for the limit.
 	conn := s.conn
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer release()
@@ -87,16 +84,15 @@ func (s *session) try(ctx context.Context, words []string) (*goredis.Cmd, error)
 	return answer, answer.Err()
 }
 
-// connect makes the connection here and not in the library, which would log what goes
-// wrong and wait after it.
+// connect makes the connection here, because the library would log errors and wait after them.
 func (s *session) connect(ctx context.Context) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return err
 	}
-	// The end of the connection takes back what was sent and not received, so that
-	// no command of ours arrives after a cut is healed, when it is wrong.
+	// A reset at the close discards unsent data, so that no command arrives after a cut is healed, when it is
+	// outdated.
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -105,7 +101,7 @@ func (s *session) connect(ctx context.Context) error {
 		Dialer:     func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 		MaxRetries: -1, DialerRetries: 1, PoolSize: 1, PipelinePoolSize: -1, ConnMaxIdleTime: -1,
 		ReadTimeout: s.limit, WriteTimeout: s.limit, ContextTimeoutEnabled: true,
-		// Nothing arrives unasked.
+		// The server sends nothing unasked.
 		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	s.bound = s.client.EphemeralConn()
@@ -115,7 +111,7 @@ func (s *session) connect(ctx context.Context) error {
 // drop closes the connection; the turn is held.
 func (s *session) drop() {
 	if s.conn != nil {
-		_ = errors.Join(s.bound.Close(), s.client.Close(), s.conn.Close()) // what was answered is known
+		_ = errors.Join(s.bound.Close(), s.client.Close(), s.conn.Close()) // all answers are known
 		s.conn = nil
 	}
 }
@@ -127,7 +123,7 @@ func (s *session) close() {
 	}
 }
 
-// awaitPong returns when the server answers PING as it should.
+// awaitPong waits until the server answers PING correctly.
 func (s *session) awaitPong(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		answer, err := s.ask(ctx, "PING")
@@ -138,23 +134,23 @@ func (s *session) awaitPong(ctx context.Context) error {
 	})
 }
 
-// refused reports whether the server has answered, though with an error.
+// refused reports whether the server has answered with an error.
 func refused(err error) bool {
 	_, ok := errors.AsType[goredis.Error](err)
 	return ok
 }
 
-// view is what a server says of its replication.
+// view is a server's state of its replication.
 type view struct {
 	primary bool
-	history string // the replication ID: of two servers with the same, offsets can be compared
+	history string // position in the history, in bytes
 	offset  int64  // up to which it has the history, in bytes
 
-	replicas int // of a primary that have answered within min-replicas-max-lag; not known without a least
+	replicas int // of a primary: replicas that answered within min-replicas-max-lag; unknown without a minimum
 
 	source  string // host:port that a replica follows
-	up      bool   // and it is connected to it, with all that was there when it was
-	syncing bool   // it is getting a copy of everything
+	up      bool   // it is connected, and had all data at that time
+	syncing bool   // it is receiving a full copy
 }
 
 func look(ctx context.Context, s *session) (view, error) {
@@ -165,8 +161,7 @@ func look(ctx context.Context, s *session) (view, error) {
 	return parseView(text)
 }
 
-// parseView reads the section Replication of INFO:
-// https://redis.io/docs/latest/commands/info/.
+// parseView reads the section Replication of INFO: https://redis.io/docs/latest/commands/info/.
 func parseView(text string) (v view, err error) {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -179,7 +174,7 @@ func parseView(text string) (v view, err error) {
 	switch fields["role"] {
 	case "master":
 		v.primary, offset = true, fields["master_repl_offset"]
-		v.replicas, _ = strconv.Atoi(fields["min_slaves_good_slaves"]) // which it leaves out without a least
+		v.replicas, _ = strconv.Atoi(fields["min_slaves_good_slaves"]) // the server omits it without a minimum
 	case "slave":
 		v.source = fields["master_host"] + ":" + fields["master_port"]
 		v.up = fields["master_link_status"] == "up"
@@ -193,5 +188,5 @@ func parseView(text string) (v view, err error) {
 	return v, nil
 }
 
-// follows reports whether the server is a replica of the one with this address.
+// follows reports whether the server is a replica of the server with this address.
 func (v view) follows(address string) bool { return !v.primary && v.source == address }

@@ -220,16 +220,16 @@ func (e *ReloadedError) Error() string { return e.problem }
 // sameLoad refuses a recording of another data set than the database holds. Without load ids only the run numbers
 // distinguish loads; they grow until data are loaded again.
 func sameLoad(recorded, now history.Header) error {
-	const lost = "this is not the database of the run, or its data were loaded again since; name the database of the run with --db"
+	const lost = "name the database of the run with --db; if its data were loaded again since, the data of the run are gone"
 	var problem string
 	switch last := now.Run - 1; {
 	case recorded.Seed != now.Seed || recorded.Objects != now.Objects:
-		problem = fmt.Sprintf(" of size %d and seed %d, and that in this database has %d and seed %d: %s",
+		problem = fmt.Sprintf(" of size %d and seed %d, and this database has size %d and seed %d: %s",
 			recorded.Objects, recorded.Seed, now.Objects, now.Seed, lost)
 	case recorded.LoadID != now.LoadID:
-		problem = ", and that in this database, which has the same seed and size, is of another load: " + lost
+		problem = ", and this database has another load of the same seed and size: " + lost
 	case check.Driven(recorded) && recorded.Run > last:
-		problem = fmt.Sprintf(", and that in this database has had %d so far: it was loaded anew since, and what was recorded is gone", last)
+		problem = fmt.Sprintf(", and this database has had %d runs: its data were loaded again since, and the data of the run are gone", last)
 	default:
 		return nil
 	}

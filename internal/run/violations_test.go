@@ -176,7 +176,7 @@ func TestRecordingOfAnotherLoadIsRefused(t *testing.T) {
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "another load"},
 		"seed":         {func(h *history.Header) { h.Seed = 2 }, "seed 2"},
 		"accounts":     {func(h *history.Header) { h.Objects = 12 }, "size 12"},
-		"run":          {func(h *history.Header) { h.Run = 5 }, "has had 4 so far"},
+		"run":          {func(h *history.Header) { h.Run = 5 }, "has had 4 runs"},
 	} {
 		h := now
 		h.Run = 4

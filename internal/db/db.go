@@ -205,6 +205,12 @@ type Limits struct {
 	// Guarded says that an optimistic database refuses by itself what Field.NonNegative
 	// forbids, at the commit.
 	Guarded bool
+	// Deferred says that a transaction of the database is one call, so that the commit makes all changes.
+	// A record that the transaction has not read counts as found by Update and FindAndUpdate. The
+	// commit fills in the values that FindAndUpdate has returned of it. If the record is not there
+	// the commit is refused: class Constraint, ForeignKey; if it does not meet the condition:
+	// CheckFailed. What a session for loading inserts is inserted at once, unless it is there.
+	Deferred bool
 	// Adds says that the database can add to a Counter without reading it.
 	Adds bool
 }

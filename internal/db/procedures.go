@@ -13,9 +13,8 @@ import (
 	"text/template"
 )
 
-// Procedures is the model of a database that runs stored procedures, which are
-// defined from a text and called by name. One call is one transaction. A SQL database
-// that has procedures speaks this model too: ProceduresOf finds it.
+// Procedures is a SQL database that runs stored procedures, which are defined from a text
+// and called by name. One call is one transaction. ProceduresOf finds it.
 type Procedures interface {
 	Database
 	// Languages are those that it takes texts in, the preferred one first.
@@ -50,23 +49,9 @@ type Language string
 
 // The languages that databases have in common.
 const (
-	PLpgSQL Language = "plpgsql"             // of which the result is that of RETURNS TABLE or of one scalar
-	PSM     Language = "sql/psm"             // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
-	VoltSQL Language = "multi-statement SQL" // VoltDB's CREATE PROCEDURE without Java; the result is what all its SELECTs return
+	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
+	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
 )
-
-// ProcedureStore is the model of a database of procedures alone: clients call them, and
-// have no transactions of statements. What is done seldom is done by statements.
-type ProcedureStore interface {
-	Procedures
-	// Tables returns the names of the tables that are there, in lower case.
-	Tables(ctx context.Context) ([]string, error)
-	// Exec runs statements without parameters, such as DDL: all of them, or none.
-	Exec(ctx context.Context, statements ...string) error
-	// Query runs one statement as a transaction and hands each row to row, which must not
-	// keep it. A statement without rows gives one: how many it has changed.
-	Query(ctx context.Context, sql string, types []Type, args []Value, row func([]Value) error) error
-}
 
 // Procedure is a stored procedure. It is made by NewProcedure once and never changed:
 // a session may keep it prepared, keyed by its address.
@@ -114,9 +99,10 @@ func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string,
 // ProceduresOf returns the database as one of stored procedures, if it takes one of
 // the languages that p is written in.
 func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
-	procedures, ok := database.(Procedures)
-	if sql, isSQL := database.(SQL); !ok && isSQL && sql.Dialect().Procedures != nil {
-		procedures, ok = sqlProcedures{sql}, true
+	var procedures Procedures
+	sql, ok := database.(SQL)
+	if ok = ok && sql.Dialect().Procedures != nil; ok {
+		procedures = sqlProcedures{sql}
 		if several, shares := database.(Multiplexer[SQLSession]); shares {
 			procedures = sharedProcedures{sqlProcedures{sql}, several}
 		}

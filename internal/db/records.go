@@ -26,10 +26,24 @@ type Declarer interface {
 	Declare(collections ...*Collection) error
 }
 
+// Rehearser is satisfied by a database of records that must prepare for transactions.
+type Rehearser interface {
+	// Rehearse carries out transactions on a session that sends nothing. It finds every
+	// record, with large numbers and no texts.
+	Rehearse(ctx context.Context, transactions func(s RecordSession) error) error
+}
+
+// Assumer is satisfied by a session whose commit compares what the transaction has read.
+type Assumer interface {
+	// Assume has a record count as read, with these values. Commit is Aborted if it is another.
+	Assume(c *Collection, values []Value)
+}
+
 // Collection describes records that are alike. It is made once and never changed.
 type Collection struct {
 	Name   string
 	ID     Type    // of the unique id: Integer or Text, in whose order Scan goes
+	Length int     // most bytes of an id that is a text; 0: a database takes 1,024
 	Fields []Field // of every record
 	// List is a field that is a list of records with these fields; empty: there is none.
 	List  string
@@ -40,6 +54,15 @@ type Collection struct {
 	// Fresh is set if whoever inserts a record changes another one first, so that no two
 	// transactions that commit insert one id. An optimistic database does not look for the id.
 	Fresh bool
+	// Group is how many hexadecimal digits at the beginning of the id, a text, are the id of a record of
+	// another collection. A database that parts its data keeps both together; 0: it keeps each by its id.
+	Group int
+	// From is the collection whose record each item of the list names by its first field. The item's last
+	// field is the field Copied of that record as the transaction leaves it. A database may take it from
+	// there, and then not from the arguments. Whoever inserts an id once more names the same records,
+	// or has no list. Nil: nothing is copied.
+	From   *Collection
+	Copied int
 }
 
 // Field is a field of a record. A value that is Null is one that is not there.

@@ -59,8 +59,6 @@ func (in *Injector) Wrap(database db.Database) db.Database {
 			return constrainedKV{own, c}
 		}
 		return own
-	case db.Procedures:
-		return &procedureDatabase{Procedures: d, in: in}
 	}
 	panic("the database has no model that can be wrapped")
 }

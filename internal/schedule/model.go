@@ -15,9 +15,10 @@ func NewTable(database db.Database) (Table, error) {
 	case db.KV:
 		return NewKV(d), nil
 	case db.Records:
+		if d.Limits().Deferred {
+			return nil, errors.New("a transaction of this database is one call of a procedure: no client's step comes between its steps, so no schedule can be made of them")
+		}
 		return NewRecords(d), nil
-	case db.Procedures:
-		return nil, errors.New("a transaction of this database is one call of a procedure: no client's step comes between its steps, so no schedule can be made of them")
 	}
 	return nil, errors.New("this database has neither SQL nor keys nor records whose transactions have several steps, so no schedule can be made of them")
 }

@@ -40,16 +40,19 @@ const (
 	legFields
 )
 
+// longestID is how many bytes the id of an object has at most.
+const longestID = 32
+
 // NewStateRecords makes the collections. With an empty name no ledger is kept.
 func NewStateRecords(objects, ledger string, amount db.Type, nonNegative bool) *StateRecords {
-	d := &StateRecords{Objects: &db.Collection{Name: objects, ID: db.Text, Fields: []db.Field{
+	d := &StateRecords{Objects: &db.Collection{Name: objects, ID: db.Text, Length: longestID, Fields: []db.Field{
 		{Name: "balance", Type: amount, Additive: true, NonNegative: nonNegative}, {Name: "version", Type: db.Integer, Additive: true},
 		{Name: "last_transfer", Type: db.Integer},
 	}}}
 	if ledger != "" {
 		d.Ledger = &db.Collection{Name: ledger, ID: db.Integer, List: "legs", Items: []db.Field{
 			{Name: "object", Type: db.Text}, {Name: "amount", Type: amount}, {Name: "version", Type: db.Integer},
-		}}
+		}, From: d.Objects, Copied: placeVersion}
 	}
 	added, last := []int{placeBalance, placeVersion}, []int{placeLast}
 	d.credit = &db.Update{Collection: d.Objects, Add: added, Set: last}
@@ -119,9 +122,10 @@ type RecordStyle uint8
 
 // The styles.
 const (
-	RecordsAdd   RecordStyle = iota // adds to each, which returns what it was before
-	RecordsLock                     // locks each by a write, then writes all states
-	RecordsWrite                    // reads all, then writes all states
+	RecordsAdd     RecordStyle = iota // adds to each, which returns what it was before
+	RecordsLock                       // locks each by a write, then writes all states
+	RecordsWrite                      // reads all, then writes all states
+	RecordsAddLate                    // RecordsAdd of a database with Limits.Deferred: the commit returns what each was before
 )
 
 // RecordClient runs one client's transactions on a session of its own. Its buffers grow
@@ -178,7 +182,7 @@ func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) err
 	case readOnly:
 		reason, err := c.read(ctx, tx, nil)
 		return c.end(ctx, tx, reason, err)
-	case c.style == RecordsAdd:
+	case c.style == RecordsAdd || c.style == RecordsAddLate:
 		return c.add(ctx, tx)
 	}
 	var reason history.Reason
@@ -362,7 +366,15 @@ func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 			changed = true
 		}
 	}
-	return c.end(ctx, tx, 0, c.log(ctx, tx))
+	err := c.end(ctx, tx, 0, c.log(ctx, tx))
+	if c.style == RecordsAddLate {
+		for i := range tx.Ops {
+			if op := &tx.Ops[i]; err == nil && op.Write && !op.Observed {
+				_, err = c.observe(ctx, tx, i, &c.found[i])
+			}
+		}
+	}
+	return err
 }
 
 // addTo changes the object of operation i. If no object takes the change, addTo finds the reason.
@@ -378,6 +390,10 @@ func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int
 	before, err := c.FindAndUpdate(ctx, update, c.names[i], c.args)
 	if err != nil {
 		return 0, err
+	}
+	if before.Found && c.style == RecordsAddLate {
+		c.found[i] = before
+		return 0, nil
 	}
 	read := *op
 	if there, err := c.observe(ctx, tx, i, &before); there || err != nil {
@@ -515,4 +531,31 @@ func (c *RecordClient) ResolveUnknown(ctx context.Context, tx *history.Transacti
 		tx.Outcome = history.Committed
 	}
 	return nil
+}
+
+// rehearsed is the logic of transactions that are rehearsed.
+type rehearsed struct{}
+
+func (rehearsed) Next(*history.Transaction) {}
+
+func (rehearsed) AppendID(dst []byte, object uint64) []byte { return AppendDecimal(dst, object, 8) }
+
+func (rehearsed) Refusal(*history.Transaction) history.Reason { return 0 }
+
+// Rehearse rehearses a transaction on objects that are read, and on others to which amounts are added, the
+// first one negative. With both the first of each is read before.
+func (d *StateRecords) Rehearse(ctx context.Context, s db.RecordSession, style RecordStyle, reads, legs int) error {
+	c := NewRecordClient(s, rehearsed{}, d, Rules{}, style)
+	tx := history.Transaction{Kind: history.Numbered, ID: 1}
+	if legs == 0 {
+		tx.Kind |= history.ReadOnly
+	}
+	for i := range reads + legs {
+		op := history.Op{Object: uint64(i), Write: i < legs}
+		if op.Write {
+			op.Amount = int64(min(i, 1))*2 - 1
+		}
+		tx.Ops = append(tx.Ops, op)
+	}
+	return c.Attempt(ctx, &tx)
 }

@@ -110,3 +110,16 @@ func (s *Session) SessionOptions() db.SessionOptions {
 	}
 	return o
 }
+
+// RecordMode returns the mode of a run on a database of records: mode, unless it is left out.
+func RecordMode(l db.Limits, mode string) string {
+	switch {
+	case mode != "":
+		return mode
+	case l.Deferred:
+		return Procedure
+	case l.Optimistic:
+		return Pipelined
+	}
+	return Interactive
+}

@@ -91,8 +91,7 @@ type voltTransfers struct {
 	conn     *voltdbclient.Conn
 	transfer string
 	source   *rand.Rand
-	bans     []int64
-	bics     []string
+	ids      []string
 }
 
 func newVoltTransfers(address string, client int) (loop, error) {
@@ -101,22 +100,21 @@ func newVoltTransfers(address string, client int) (loop, error) {
 		return nil, err
 	}
 	l := &voltTransfers{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1))}
-	names, err := voltProcedures(conn, "stroppy_account_transact_2_0_")
+	names, err := voltProcedures(conn, "stroppy_account_p_look2_change2_add1_")
 	if err != nil {
 		return nil, err
 	}
 	l.transfer = names[0]
-	rows, err := voltRows(conn, "@AdHoc", "SELECT ban, bic FROM stroppy_account")
+	rows, err := voltRows(conn, "@AdHoc", "SELECT id FROM stroppy_account")
 	if err != nil {
 		return nil, err
 	}
 	for rows.AdvanceRow() {
-		ban, wrong := rows.GetBigInt(0)
-		bic, wrongToo := rows.GetString(1)
-		if err := errors.Join(wrong, wrongToo); err != nil {
+		id, err := rows.GetString(0)
+		if err != nil {
 			return nil, err
 		}
-		l.bans, l.bics = append(l.bans, ban.(int64)), append(l.bics, bic.(string))
+		l.ids = append(l.ids, id.(string))
 	}
 	return l, nil
 }
@@ -124,17 +122,14 @@ func newVoltTransfers(address string, client int) (loop, error) {
 func (l *voltTransfers) Close() error { return l.conn.Close() }
 
 func (l *voltTransfers) Once(_ context.Context, n uint64) error {
-	from := l.source.IntN(len(l.bans))
-	to := (from + 1 + l.source.IntN(len(l.bans)-1)) % len(l.bans)
-	id, args := int64(n+loopRun), make([]driver.Value, 0, 22)
-	accounts := [...]int{min(from, to), max(from, to)}
-	amounts := [...]string{"-0.01", "0.01"}
+	from := l.source.IntN(len(l.ids))
+	to := (from + 1 + l.source.IntN(len(l.ids)-1)) % len(l.ids)
+	id, accounts, amounts := int64(n+loopRun), [...]string{l.ids[from], l.ids[to]}, [...]string{"-0.01", "0.01"}
+	args := []driver.Value{"0.01", amounts[0], accounts[0], amounts[1], accounts[1]} // is so much there?
 	for i, a := range accounts {
-		args = append(args, amounts[i], l.bans[a], l.bics[a])
+		args = append(args, amounts[i], int64(1), id, a)
 	}
-	for i, a := range accounts {
-		args = append(args, amounts[i], id, l.bans[a], l.bics[a], id, amounts[i], l.bans[a], l.bics[a])
-	}
+	args = append(args, id, amounts[0], id, accounts[0], id, amounts[1], accounts[1]) // the legs
 	rows, err := voltRows(l.conn, l.transfer, args...)
 	if err != nil {
 		return err
@@ -172,12 +167,12 @@ func newVoltReads(address string) (loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := voltProcedures(conn, "stroppy_kv_read_", "stroppy_kv_update_")
+	names, err := voltProcedures(conn, "stroppy_kv_p_find1_", "stroppy_kv_p_change1_")
 	if err != nil {
 		return nil, err
 	}
 	l := &voltReads{conn: conn, read: names[0], update: names[1], source: rand.New(rand.NewPCG(1, 1)), free: make(chan struct{}, outstanding), failed: make(chan error, 1)}
-	rows, err := voltRows(conn, "@AdHoc", "SELECT record_key, record_value FROM stroppy_kv LIMIT 10000")
+	rows, err := voltRows(conn, "@AdHoc", "SELECT id, record_value FROM stroppy_kv LIMIT 10000")
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,35 +16,35 @@ import (
 	"stroppy/internal/db/voltdb"
 )
 
-// pay is the procedure that tellers call.
-var pay = db.NewProcedure("pay", []db.Type{db.Integer}, nil, map[db.Language]string{
-	db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME PARTITION ON TABLE paid COLUMN id AS INSERT INTO paid (id) VALUES (?)",
-})
+// paid has a record for each payment.
+var paid = &db.Collection{Name: "paid", ID: db.Integer}
 
-// prepare makes the table, even in a cluster that was lost and starts again empty.
+// prepare makes the collection, also in a cluster that was lost and begins anew.
 func prepare(ctx context.Context, d *voltdb.Database) error {
-	names, err := d.Tables(ctx)
-	if err == nil && !slices.Contains(names, "paid") {
-		err = d.Exec(ctx, "CREATE TABLE paid (id BIGINT NOT NULL, PRIMARY KEY (id))", "PARTITION TABLE paid ON COLUMN id")
+	if err := d.Declare(paid); err != nil {
+		return err
 	}
-	if err == nil {
-		err = d.Define(ctx, pay)
-	}
-	return err
+	return d.Create(ctx, paid)
 }
 
-// teller inserts numbers through one node, on its own connection.
-type teller struct{ db.ProcedureSession }
+// teller inserts numbers by one node, on a connection of its own.
+type teller struct{ db.RecordSession }
 
 func (t teller) Pay(ctx context.Context, id string) error {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err == nil {
-		_, err = t.Call(ctx, pay, []db.Value{{Int: n}})
+		err = t.Begin(ctx, false)
+	}
+	if err == nil {
+		err = t.Insert(ctx, paid, []db.Value{{Int: n}})
+	}
+	if err == nil {
+		err = t.Commit(ctx)
 	}
 	return err
 }
 
-func (t teller) Close() { _ = t.ProcedureSession.Close() }
+func (t teller) Close() { _ = t.RecordSession.Close() }
 
 func kind() clustertest.Kind {
 	return clustertest.Kind{
@@ -67,13 +66,13 @@ func kind() clustertest.Kind {
 				return nil, errors.New("the node does not run")
 			}
 			d, err := voltdb.Open(ctx, n.URL()+"&answer_timeout=8s")
-			if err == nil && try > 0 {
+			if err == nil {
 				err = prepare(ctx, d)
 			}
 			if err != nil {
 				return nil, err
 			}
-			s, err := d.ProcedureSession(ctx, db.SessionOptions{})
+			s, err := d.RecordSession(ctx, db.SessionOptions{})
 			return teller{s}, err
 		},
 		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
@@ -81,9 +80,14 @@ func kind() clustertest.Kind {
 			if err != nil {
 				return nil, err
 			}
+			s, err := d.RecordSession(ctx, db.SessionOptions{})
+			if err != nil {
+				return nil, err
+			}
+			defer s.Close()
 			held := map[string]string{}
-			return held, d.Query(ctx, "SELECT id FROM paid", nil, nil, func(row []db.Value) error {
-				held[strconv.FormatInt(row[0].Int, 10)] = ""
+			return held, s.Scan(ctx, paid, db.Value{Null: true}, 0, func(values []db.Value) error {
+				held[strconv.FormatInt(values[db.ID].Int, 10)] = ""
 				return nil
 			})
 		},

@@ -33,6 +33,9 @@ var statusNames = map[status]string{
 	responseUnknown: "RESPONSE_UNKNOWN", txnRestart: "TXN_RESTART", operationalFailure: "OPERATIONAL_FAILURE",
 }
 
+// absentProcedure ends the text about a procedure that is not there.
+const absentProcedure = " was not found"
+
 // meaning is what a text of the server's says more exactly than the status.
 type meaning struct {
 	pattern    *regexp.Regexp
@@ -42,18 +45,21 @@ type meaning struct {
 
 // meanings are of VoltDB 10.0, seen on the server; the first that fits counts.
 //
-// VoltDB has no CHECK and no foreign keys, so the texts of procedures say both by what
-// cannot be computed: a number that is out of its type's range is a check that failed, and
-// a division by the number of rows that were not found is a reference to nothing.
+// VoltDB has no CHECK, and a procedure without Java has no conditions. So a procedure computes what
+// cannot be computed: a number out of its type's range for a check that failed, a division of 1 by 0
+// for a record that is not there, of 2 by 0 for one that was changed since it was read, and of 3 by 0 for
+// an id that is there.
 var meanings = []meaning{
 	{regexp.MustCompile(`It is possible the transaction was committed|dropped during fault recovery`), db.Unknown, 0}, // ClientResponse.DROP_TXN_MASTERSHIP, DROP_TXN_RECOVERY
 	{regexp.MustCompile(`^Constraint Type (PRIMARY_KEY|UNIQUE),`), db.Constraint, db.UniqueKey},
 	{regexp.MustCompile(`^Constraint Type NOT_NULL,`), db.Constraint, db.NotNull},
 	{regexp.MustCompile(`^SQL ERROR .* will overflow `), db.Constraint, db.CheckFailed},
+	{regexp.MustCompile(`^SQL ERROR Attempted to divide 2 by 0`), db.Aborted, 0},               // changed
+	{regexp.MustCompile(`^SQL ERROR Attempted to divide 3 by 0`), db.Constraint, db.UniqueKey}, // taken
 	{regexp.MustCompile(`^SQL ERROR Attempted to divide .* by 0`), db.Constraint, db.ForeignKey},
 	// A cluster that was lost begins anew without its schema: what a client then asks for
 	// is surely not applied, and is no mistake of its own.
-	{regexp.MustCompile(`^Procedure .* was not found$|object not found`), db.Aborted, 0},
+	{regexp.MustCompile(`^Procedure .*` + absentProcedure + `$|object not found`), db.Aborted, 0},
 	{regexp.MustCompile(`while compiling query|^\[Ad Hoc DDL Input|^PROCEDURE .* EXPECTS|^Failed to plan|does not have .* permission`), db.Fatal, 0},
 }
 

@@ -15,19 +15,28 @@ import (
 	"stroppy/internal/db/voltdb"
 )
 
-// tally counts in one partition, and in all of them.
-var tally = []*db.Procedure{
-	procedure("tally_one", "PARTITION ON TABLE tally COLUMN id PARAMETER 1 AS UPDATE tally SET n = n + ? WHERE id = ?", db.Integer, db.Integer),
-	procedure("tally_all", "AS UPDATE tally SET n = n + ? WHERE id = ?", db.Integer, db.Integer),
-}
+// Each client counts in a record of its own, in one partition or in all of them.
+var (
+	tally = &db.Collection{Name: "tally", ID: db.Integer, Fields: []db.Field{{Name: "n", Type: db.Integer, Additive: true}}}
+	count = &db.Update{Collection: tally, Add: []int{1}}
+)
 
 type counter struct {
-	db.ProcedureSession
+	db.RecordSession
 	client int
 }
 
 func (c counter) Count(ctx context.Context) error {
-	_, err := c.Call(ctx, tally[c.client%2], []db.Value{{Int: 1}, {Int: int64(c.client)}})
+	err := c.Begin(ctx, false)
+	if err == nil && c.client%2 == 1 {
+		_, err = c.Update(ctx, count, []db.Value{{Int: 100}, {Int: 101}}, make([]db.Value, 2))
+	}
+	if err == nil {
+		_, err = c.FindAndUpdate(ctx, count, db.Value{Int: int64(c.client)}, []db.Value{{Int: 1}})
+	}
+	if err == nil {
+		err = c.Commit(ctx)
+	}
 	return err
 }
 
@@ -42,13 +51,17 @@ func TestFailOver(t *testing.T) {
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
 	d := drivertest.Open(t, voltdb.Open, c.URL())
 	const clients = 8
-	drivertest.Must(t, d.Exec(ctx, "CREATE TABLE tally (id BIGINT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (id))", "PARTITION TABLE tally ON COLUMN id"))
-	drivertest.Must(t, d.Define(ctx, tally...))
+	drivertest.Must(t, d.Declare(tally))
+	drivertest.Must(t, d.Create(ctx, tally))
+	s := session(t, d)
+	drivertest.Must(t, transact(t, s, func() error {
+		return s.Insert(ctx, tally, []db.Value{{Int: 100}, {}}, []db.Value{{Int: 101}, {}})
+	}))
 	for i := range clients {
-		drivertest.Must(t, d.Query(ctx, "INSERT INTO tally VALUES (?, 0)", []db.Type{db.Integer}, []db.Value{{Int: int64(i)}}, nil))
+		drivertest.Must(t, transact(t, s, func() error { return s.Insert(ctx, tally, []db.Value{{Int: int64(i)}, {}}) }))
 	}
 	counted := drivertest.Count(t, clients, func(ctx context.Context, i int) (drivertest.Counter, error) {
-		s, err := d.ProcedureSession(ctx, db.SessionOptions{})
+		s, err := d.RecordSession(ctx, db.SessionOptions{})
 		return counter{s, i}, err
 	}, func() {
 		for _, n := range cluster.LocalNodes(c)[:2] {
@@ -60,7 +73,8 @@ func TestFailOver(t *testing.T) {
 		}
 	})
 	var there int64
-	drivertest.Must(t, d.Query(ctx, "SELECT SUM(n) FROM tally", nil, nil, func(row []db.Value) error { there = row[0].Int; return nil }))
+	drivertest.Must(t, s.Reset(ctx))
+	drivertest.Must(t, s.Scan(ctx, tally, db.Value{Null: true}, 0, func(values []db.Value) error { there += values[1].Int; return nil }))
 	counted.Hold(t, there)
 	if counted.Unknown == 0 {
 		t.Error("no outcome was unknown")

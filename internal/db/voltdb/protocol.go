@@ -32,6 +32,7 @@ const (
 	typeTimestamp = 11
 	typeDecimal   = 22
 	typeVarbinary = 25
+	typeArray     = 256 - 99
 )
 
 // wholeSizes are the bytes of the types that are whole numbers, NULL being the least of each.
@@ -82,21 +83,40 @@ func appendCall(b []byte, handle uint64, procedure string, types []db.Type, args
 	b = append(b, 0, 0, 0, 0, 0)
 	b = appendString(b, procedure)
 	b = binary.BigEndian.AppendUint64(b, handle)
+	if len(types) == 1 && types[0]&listOf != 0 {
+		return finish(appendList(b, types[0]&^listOf, args), from)
+	}
 	b = binary.BigEndian.AppendUint16(b, uint16(len(args)))
 	for i := range args {
-		switch v := &args[i]; {
-		case v.Null:
+		if v := &args[i]; v.Null {
 			b = append(b, typeNull)
-		case types[i] == db.Integer:
-			b = binary.BigEndian.AppendUint64(append(b, typeBigInt), uint64(v.Int))
-		case types[i] == db.Decimal:
-			b = appendDecimal(append(b, typeDecimal), v.Int)
-		default:
-			b = binary.BigEndian.AppendUint32(append(b, typeString), uint32(len(v.Text)))
-			b = append(b, v.Text...)
+		} else {
+			b = appendValue(append(b, wireTypes[types[i]]), types[i], v)
 		}
 	}
 	return finish(b, from)
+}
+
+// wireTypes are the types of arguments.
+var wireTypes = [...]byte{db.Integer: typeBigInt, db.Decimal: typeDecimal, db.Text: typeString}
+
+// appendList appends one argument that is a list.
+func appendList(b []byte, of db.Type, list []db.Value) []byte {
+	b = binary.BigEndian.AppendUint16(append(b, 0, 1, typeArray, wireTypes[of]), uint16(len(list)))
+	for i := range list {
+		b = appendValue(b, of, &list[i])
+	}
+	return b
+}
+
+func appendValue(b []byte, of db.Type, v *db.Value) []byte {
+	switch of {
+	case db.Integer:
+		return binary.BigEndian.AppendUint64(b, uint64(v.Int))
+	case db.Decimal:
+		return appendDecimal(b, v.Int)
+	}
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(v.Text))), v.Text...)
 }
 
 // appendDecimal appends an amount in cents: a signed number of 128 bits.

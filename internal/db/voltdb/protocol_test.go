@@ -139,6 +139,8 @@ func TestMeanings(t *testing.T) {
 		{gracefulFailure, "VOLTDB ERROR: CONSTRAINT VIOLATION\n  Attempted violation of constraint\n  Constraint Type NOT_NULL, Table CatalogId ACC\nRelevant Tuples:\nsecret", db.Constraint, db.NotNull},
 		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Adding 9223372036854775807 and 1 will overflow BigInt storage\n    at x", db.Constraint, db.CheckFailed},
 		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Attempted to divide 1 by 0", db.Constraint, db.ForeignKey},
+		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Attempted to divide 2 by 0", db.Aborted, 0},
+		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Attempted to divide 3 by 0", db.Constraint, db.UniqueKey},
 		{unexpectedFailure, "Procedure x_1 was not found", db.Aborted, 0},
 		{unexpectedFailure, "something else", db.Unknown, 0},
 		{gracefulFailure, "PROCEDURE x EXPECTS 14 PARAMS, BUT RECEIVED 1", db.Fatal, 0},

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,19 +35,23 @@ func start(t *testing.T) *voltdbcluster.Cluster {
 	return c
 }
 
-func procedure(name, body string, params ...db.Type) *db.Procedure {
-	return db.NewProcedure(name, params, nil, map[db.Language]string{db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME " + body})
-}
-
-// What the tests call. The sum must stay within BIGINT, and the row that is asked for be there.
+// The collections of the tests. The second has lists, which copy versions from the first.
 var (
-	put   = procedure("put", "AS INSERT INTO driver_test (id, amount, word) VALUES (?, ?, ?)", db.Integer, db.Decimal, db.Text)
-	read  = procedure("read", "AS SELECT id, amount, word FROM driver_test WHERE id = ?", db.Integer)
-	check = procedure("check", "AS BEGIN SELECT 9223372036854775807 + ? FROM driver_test WHERE id = 1; SELECT 1 / COUNT(*) FROM driver_test WHERE id = ?; END", db.Integer, db.Integer)
+	accounts = &db.Collection{Name: "driver_test", ID: db.Integer, Fields: []db.Field{
+		{Name: "amount", Type: db.Decimal, Additive: true, NonNegative: true}, {Name: "version", Type: db.Integer, Additive: true}, {Name: "word", Type: db.Text},
+	}}
+	journal = &db.Collection{Name: "driver_journal", ID: db.Integer, List: "legs", From: accounts, Copied: 2, Items: []db.Field{
+		{Name: "account", Type: db.Integer}, {Name: "delta", Type: db.Decimal}, {Name: "version", Type: db.Integer},
+	}}
+	grouped   = &db.Collection{Name: "driver_grouped", ID: db.Text, Group: 2, Fields: []db.Field{{Name: "word", Type: db.Text}}}
+	undefined = &db.Collection{Name: "driver_facts", ID: db.Text, Fields: []db.Field{{Name: "word", Type: db.Text}}}
+
+	withdraw = &db.Update{Collection: accounts, AtLeast: 1, Add: []int{1, 2}}
+	rename   = &db.Update{Collection: accounts, Set: []int{3}}
 )
 
 func values(id, amount int64, word string) []db.Value {
-	return []db.Value{{Int: id}, {Int: amount}, {Text: []byte(word)}}
+	return []db.Value{{Int: id}, {Int: amount}, {Int: 1}, {Text: []byte(word)}}
 }
 
 // TestServer asks everything of one real server.
@@ -56,10 +61,18 @@ func TestServer(t *testing.T) {
 	patient := strings.Replace(s.URL(), "connect_timeout=1s", "connect_timeout=20s", 1)
 	d := drivertest.Open(t, voltdb.Open, patient)
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
-	drivertest.Must(t, d.Exec(ctx, "CREATE TABLE driver_test (id BIGINT NOT NULL, amount DECIMAL NOT NULL, word VARCHAR(64 BYTES), PRIMARY KEY (id))", "PARTITION TABLE driver_test ON COLUMN id"))
-	drivertest.Must(t, d.Define(ctx, put, read, check))
-	drivertest.Must(t, d.Define(ctx, put, read, check)) // which are there
+	drivertest.Must(t, d.Declare(accounts, journal, grouped))
+	for _, c := range []*db.Collection{accounts, accounts, journal, undefined} {
+		drivertest.Must(t, d.Create(ctx, c))
+		if there, err := d.Exists(ctx, c); !there || err != nil {
+			t.Fatalf("%s is there: %t, %v", c.Name, there, err)
+		}
+	}
 	t.Run("outcomes", func(t *testing.T) { testOutcomes(t, d) })
+	t.Run("records", func(t *testing.T) { testRecords(t, d) })
+	t.Run("lists", func(t *testing.T) { testLists(t, d) })
+	t.Run("groups", func(t *testing.T) { testGroups(t, d) })
+	t.Run("drop", func(t *testing.T) { testDrop(t, d) })
 	t.Run("streams", func(t *testing.T) { testStreams(t, d) })
 	t.Run("cut", func(t *testing.T) { testCut(t, d, patient, false) })
 	t.Run("cut a shared connection", func(t *testing.T) { testCut(t, d, patient, true) })
@@ -67,37 +80,94 @@ func TestServer(t *testing.T) {
 	t.Run("frozen", func(t *testing.T) { testFrozen(t, s, patient) })
 }
 
-func session(t *testing.T, d *voltdb.Database) db.ProcedureSession {
+func session(t *testing.T, d *voltdb.Database) db.RecordSession {
 	t.Helper()
-	s, err := d.ProcedureSession(t.Context(), db.SessionOptions{})
+	s, err := d.RecordSession(t.Context(), db.SessionOptions{})
 	drivertest.Must(t, err)
 	drivertest.Close(t, s)
 	return s
 }
 
-// called is a call as tests hold it.
-func called(t *testing.T, s db.ProcedureSession, class db.Class, kind db.ConstraintKind, p *db.Procedure, args ...db.Value) {
-	t.Helper()
-	if _, err := s.Call(t.Context(), p, args); err == nil || db.ClassOf(err) != class || db.ConstraintOf(err) != kind {
-		t.Errorf("%s is %v of kind %d: %v", p.Name, db.ClassOf(err), db.ConstraintOf(err), err)
+// transact carries out one transaction.
+func transact(t *testing.T, s db.RecordSession, steps ...func() error) error {
+	return transactWithin(t.Context(), s, steps...)
+}
+
+func transactWithin(ctx context.Context, s db.RecordSession, steps ...func() error) error {
+	err := s.Begin(ctx, false)
+	for _, step := range steps {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err == nil {
+		err = s.Commit(ctx)
+	}
+	return err
+}
+
+// put inserts an account.
+func put(s db.RecordSession, id, amount int64, word string) func() error {
+	return func() error { return s.Insert(context.Background(), accounts, values(id, amount, word)) }
+}
+
+// change changes an account, and returns it as it was before.
+func change(s db.RecordSession, u *db.Update, id int64, before *db.Record, args ...db.Value) func() error {
+	return func() (err error) {
+		*before, err = s.FindAndUpdate(context.Background(), u, db.Value{Int: id}, args)
+		return err
 	}
 }
 
+// read finds accounts.
+func read(t *testing.T, s db.RecordSession, ids ...int64) []db.Record {
+	t.Helper()
+	asked, found := make([]db.Value, len(ids)), make([]db.Record, len(ids))
+	for i, id := range ids {
+		asked[i].Int = id
+	}
+	drivertest.Must(t, s.Begin(t.Context(), true))
+	drivertest.Must(t, s.Find(t.Context(), accounts, asked, found))
+	drivertest.Must(t, s.Commit(t.Context()))
+	return found
+}
+
+// refused reports an error of another class or kind.
+func refused(t *testing.T, err error, class db.Class, kind db.ConstraintKind) {
+	t.Helper()
+	if err == nil || db.ClassOf(err) != class || db.ConstraintOf(err) != kind {
+		t.Errorf("the error is %v of kind %d: %v", db.ClassOf(err), db.ConstraintOf(err), err)
+	}
+}
+
+func minus(cents int64) []db.Value { return []db.Value{{Int: cents}, {Int: -cents}, {Int: 1}} }
+
 func testOutcomes(t *testing.T, d *voltdb.Database) {
 	s := session(t, d)
-	if _, err := s.Call(t.Context(), put, values(1, -12345, "one")); err != nil {
-		t.Fatal(err)
+	drivertest.Must(t, transact(t, s, put(s, 1, 12345, "it's one"), put(s, 2, 5, "two")))
+	if r := read(t, s, 1); !r[0].Found || r[0].Values[1].Int != 12345 || string(r[0].Values[3].Text) != "it's one" {
+		t.Fatalf("reads %+v", r)
 	}
-	r, err := s.Call(t.Context(), read, []db.Value{{Int: 1}})
-	if err != nil || r.Rows() != 1 || r.Row(0)[1].Int != -12345 || string(r.Row(0)[2].Text) != "one" {
-		t.Fatalf("reads %+v, %v", r, err)
+	if r := read(t, s, 2, 99, 1); !r[0].Found || r[1].Found || r[0].Values[1].Int != 5 || r[2].Values[1].Int != 12345 {
+		t.Fatalf("reads %+v", r)
 	}
-	called(t, s, db.Constraint, db.UniqueKey, put, values(1, 1, "again")...)
-	called(t, s, db.Constraint, db.NotNull, put, db.Value{Int: 2}, db.Value{Null: true}, db.Value{Null: true})
-	called(t, s, db.Constraint, db.CheckFailed, check, db.Value{Int: 1}, db.Value{Int: 1})
-	called(t, s, db.Constraint, db.ForeignKey, check, db.Value{Int: 0}, db.Value{Int: 99})
-	called(t, s, db.Fatal, 0, read)
-	called(t, s, db.Aborted, 0, procedure("absent", "AS SELECT 1", db.Integer), db.Value{Int: 1})
+	var before db.Record
+	drivertest.Must(t, transact(t, s, change(s, withdraw, 2, &before, minus(4)...)))
+	if before.Values[1].Int != 5 || before.Values[2].Int != 1 || string(before.Values[3].Text) != "two" {
+		t.Errorf("before it was %+v", before)
+	}
+	refused(t, transact(t, s, put(s, 3, 1, "not kept"), put(s, 1, 1, "again")), db.Constraint, db.UniqueKey)
+	refused(t, transact(t, s, put(s, 3, 1, "not kept"), change(s, withdraw, 2, &before, minus(2)...)), db.Constraint, db.CheckFailed)
+	refused(t, transact(t, s, put(s, 3, 1, "not kept"), change(s, withdraw, 99, &before, minus(0)...)), db.Constraint, db.ForeignKey)
+	absent := func() error {
+		_, err := s.Update(t.Context(), rename, []db.Value{{Int: 99}}, []db.Value{{Text: []byte("nobody")}})
+		return err
+	}
+	refused(t, transact(t, s, absent), db.Constraint, db.ForeignKey)
+	refused(t, transact(t, s, put(s, 3, 1, "not kept"), absent), db.Constraint, db.ForeignKey)
+	if r := read(t, s, 3, 2); r[0].Found || r[1].Values[1].Int != 1 || r[1].Values[2].Int != 2 {
+		t.Errorf("what was refused left %+v", r)
+	}
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "VoltDB" || !strings.HasPrefix(info.Version, "10.") {
 		t.Errorf("it is %+v, %v", info, err)
@@ -129,6 +199,129 @@ func testStatus(t *testing.T, d *voltdb.Database) {
 	t.Logf("%s", text)
 }
 
+// testRecords: what a transaction has read and another one has changed refuses its commit.
+func testRecords(t *testing.T, d *voltdb.Database) {
+	s, other := session(t, d), session(t, d)
+	drivertest.Must(t, transact(t, s, put(s, 50, 100, "fifty"), put(s, 51, 100, "next")))
+	found := make([]db.Record, 1)
+	find := func(id int64) func() error {
+		return func() error { return s.Find(t.Context(), accounts, []db.Value{{Int: id}}, found) }
+	}
+	meanwhile := func(step func() error) func() error {
+		return func() error { return transact(t, other, step) }
+	}
+	var before, ignored db.Record
+	refused(t, transact(t, s, find(50), meanwhile(change(other, withdraw, 50, &ignored, minus(1)...)), change(s, withdraw, 50, &before, minus(1)...)), db.Aborted, 0)
+	refused(t, transact(t, s, find(52), meanwhile(put(other, 52, 1, "new")), put(s, 53, 1, "not kept")), db.Aborted, 0)
+	refused(t, transact(t, s, find(50), find(51), meanwhile(change(other, withdraw, 51, &ignored, minus(1)...))), db.Aborted, 0)
+	drivertest.Must(t, transact(t, s, find(51), meanwhile(change(other, withdraw, 51, &ignored, minus(1)...)))) // one read is one moment
+	drivertest.Must(t, transact(t, s, find(50), change(s, withdraw, 50, &before, minus(9)...), find(50)))
+	if before.Values[1].Int != 99 || found[0].Values[1].Int != 90 {
+		t.Errorf("before it was %+v, and then %+v", before, found[0])
+	}
+	drivertest.Must(t, transact(t, s, find(60), put(s, 60, 1, "sixty")))
+	assume := func(amount int64) func() error {
+		return func() error {
+			s.(db.Assumer).Assume(accounts, values(60, amount, "sixty"))
+			return nil
+		}
+	}
+	refused(t, transact(t, s, assume(2), change(s, withdraw, 60, &before, minus(1)...)), db.Aborted, 0)
+	drivertest.Must(t, transact(t, s, assume(1), change(s, withdraw, 60, &before, minus(1)...)))
+	var ids []int64
+	drivertest.Must(t, s.Scan(t.Context(), accounts, db.Value{Int: 50}, 3, func(values []db.Value) error {
+		ids = append(ids, values[db.ID].Int)
+		return nil
+	}))
+	if !slices.Equal(ids, []int64{50, 51, 52}) {
+		t.Errorf("a scan brings %v", ids)
+	}
+	fact := []db.Value{{Text: []byte("a 'fact'")}, {Null: true}}
+	drivertest.Must(t, transact(t, s, func() error { return s.Insert(t.Context(), undefined, fact) }))
+	drivertest.Must(t, transact(t, s, func() error { return s.Find(t.Context(), undefined, fact[:1], found) }, put(s, 61, 1, "compared with NULL")))
+	if !found[0].Found || !found[0].Values[1].Null {
+		t.Errorf("the fact is %+v", found[0])
+	}
+}
+
+// testLists: the items of a list copy what the transaction has made of the records that they name.
+func testLists(t *testing.T, d *voltdb.Database) {
+	s := session(t, d)
+	leg := func(account, sum int64) []db.Value { return []db.Value{{Int: account}, {Int: sum}, {}} }
+	var before db.Record
+	drivertest.Must(t, transact(t, s, put(s, 70, 10, "payer"), put(s, 71, 10, "payee")))
+	drivertest.Must(t, transact(t, s, change(s, withdraw, 70, &before, minus(3)...), func() error {
+		return s.Insert(t.Context(), journal, slices.Concat([]db.Value{{Int: 7}}, leg(70, -3), leg(71, 3)))
+	}))
+	tombstone := func() error { return s.Insert(t.Context(), journal, []db.Value{{Int: 5}}) }
+	drivertest.Must(t, transact(t, s, tombstone))
+	refused(t, transact(t, s, tombstone), db.Constraint, db.UniqueKey)
+	refused(t, transact(t, s, func() error {
+		return s.Insert(t.Context(), journal, slices.Concat([]db.Value{{Int: 5}}, leg(70, -3)))
+	}), db.Constraint, db.UniqueKey)
+	refused(t, transact(t, s, func() error { return s.Insert(t.Context(), journal, []db.Value{{Int: 7}}) }), db.Constraint, db.UniqueKey)
+	want := "[[5] [7 70 -3 2 71 3 1]]"
+	var scanned [][]int64
+	numbers := func(values []db.Value) (list []int64) {
+		for _, v := range values {
+			list = append(list, v.Int)
+		}
+		return list
+	}
+	drivertest.Must(t, s.Scan(t.Context(), journal, db.Value{Null: true}, 0, func(values []db.Value) error {
+		scanned = append(scanned, numbers(values))
+		return nil
+	}))
+	if fmt.Sprint(scanned) != want {
+		t.Errorf("the journal has %v, not %s", scanned, want)
+	}
+	found := make([]db.Record, 1)
+	drivertest.Must(t, transact(t, s, func() error { return s.Find(t.Context(), journal, []db.Value{{Int: 7}}, found) }))
+	if got := fmt.Sprint(numbers(found[0].Values)); got != "[7 70 -3 2 71 3 1]" {
+		t.Errorf("the entry is %s", got)
+	}
+}
+
+// testGroups: a scan of many pages brings each record once, in the order of the ids.
+func testGroups(t *testing.T, d *voltdb.Database) {
+	s, err := d.RecordSession(t.Context(), db.SessionOptions{Loading: true})
+	drivertest.Must(t, err)
+	drivertest.Close(t, s)
+	var want []string
+	var records [][]db.Value
+	for i := range 100 {
+		id := fmt.Sprintf("%02x/%03d", i/7, i)
+		want = append(want, id)
+		records = append(records, []db.Value{{Text: []byte(id)}, {Text: []byte("word")}})
+	}
+	for range 2 { // a second try inserts nothing
+		drivertest.Must(t, transact(t, s, func() error { return s.Insert(t.Context(), grouped, records...) }))
+	}
+	var got []string
+	drivertest.Must(t, s.Scan(t.Context(), grouped, db.Value{Null: true}, 0, func(values []db.Value) error {
+		got = append(got, string(values[db.ID].Text))
+		return nil
+	}))
+	if !slices.Equal(got, want) {
+		t.Errorf("the scan brings %q", got)
+	}
+}
+
+// testDrop: a collection that is dropped and made anew gets its procedures again.
+func testDrop(t *testing.T, d *voltdb.Database) {
+	s := session(t, d)
+	insert := func() error {
+		return s.Insert(t.Context(), grouped, []db.Value{{Text: []byte("ff/1")}, {Text: []byte("word")}})
+	}
+	drivertest.Must(t, transact(t, s, insert))
+	for range 2 {
+		drivertest.Must(t, d.Drop(t.Context(), grouped))
+	}
+	refused(t, transact(t, s, insert), db.Aborted, 0)
+	drivertest.Must(t, d.Create(t.Context(), grouped))
+	drivertest.Must(t, transact(t, s, insert))
+}
+
 // testStreams: many sessions on one connection get each its own answers.
 func testStreams(t *testing.T, d *voltdb.Database) {
 	list, err := d.Streams(t.Context(), 50, db.SessionOptions{})
@@ -139,12 +332,11 @@ func testStreams(t *testing.T, d *voltdb.Database) {
 			defer s.Close()
 			for n := range 20 {
 				id := int64(1000 + 100*i + n)
-				if _, err := s.Call(t.Context(), put, values(id, id, "streams")); err != nil {
+				if err := transact(t, s, put(s, id, id, "streams")); err != nil {
 					t.Error(err)
 				}
-				r, err := s.Call(t.Context(), read, []db.Value{{Int: id}})
-				if err != nil || r.Rows() != 1 || r.Row(0)[0].Int != id || r.Row(0)[1].Int != id {
-					t.Errorf("stream %d reads %+v, %v", i, r, err)
+				if r := read(t, s, id); !r[0].Found || r[0].Values[1].Int != id {
+					t.Errorf("stream %d reads %+v", i, r)
 				}
 			}
 		})
@@ -163,7 +355,7 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 		id = 20
 	}
 	for when, applied := range map[drivertest.Moment]int{drivertest.BeforeRequest: 0, drivertest.WithRequest: -1, drivertest.BeforeAnswer: 1} {
-		var s db.ProcedureSession
+		var s db.RecordSession
 		if shared {
 			list, err := d.Streams(t.Context(), 1, db.SessionOptions{})
 			drivertest.Must(t, err)
@@ -173,17 +365,14 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 		}
 		id++
 		c.Cut(when, math.MaxInt)
-		called(t, s, db.Unknown, 0, put, values(id, 1, "cut")...)
-		called(t, s, db.Unavailable, 0, put, values(id, 1, "before the reset")...)
+		refused(t, transact(t, s, put(s, id, 1, "cut")), db.Unknown, 0)
+		refused(t, transact(t, s, put(s, id, 1, "before the reset")), db.Unavailable, 0)
 		c.Rest()
 		drivertest.Must(t, s.Reset(t.Context()))
-		if _, err := s.Call(t.Context(), read, []db.Value{{Int: id}}); err != nil {
-			t.Errorf("after the reset: %v", err)
-		}
+		read(t, s, id)
 		time.Sleep(50 * time.Millisecond) // what the server got it has carried out then
-		r, err := observer.Call(t.Context(), read, []db.Value{{Int: id}})
-		if err != nil || applied >= 0 && r.Rows() != applied {
-			t.Errorf("cut %d: %d rows, %v, want %d", when, r.Rows(), err, applied)
+		if r := read(t, observer, id); applied >= 0 && r[0].Found != (applied == 1) {
+			t.Errorf("cut %d: found %t, want %d", when, r[0].Found, applied)
 		}
 		drivertest.Must(t, s.Close())
 	}
@@ -229,22 +418,20 @@ func testFrozen(t *testing.T, s *voltdbcluster.Cluster, address string) {
 	node := s.Nodes()[0].(cluster.LocalNode)
 	drivertest.Must(t, node.Pause(t.Context()))
 	began := time.Now()
-	called(t, alone, db.Unknown, 0, put, values(30, 1, "frozen")...)
+	refused(t, transact(t, alone, put(alone, 30, 1, "frozen")), db.Unknown, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := list[1].Call(ctx, put, values(32, 1, "frozen")); !errors.Is(err, context.DeadlineExceeded) || db.ClassOf(err) != db.Unknown {
+	if err := transactWithin(ctx, list[1], put(list[1], 32, 1, "frozen")); !errors.Is(err, context.DeadlineExceeded) || db.ClassOf(err) != db.Unknown {
 		t.Errorf("a call whose context ends: %v", err)
 	}
-	called(t, list[0], db.Unknown, 0, put, values(31, 1, "frozen")...)
+	refused(t, transact(t, list[0], put(list[0], 31, 1, "frozen")), db.Unknown, 0)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("answers are given up after %v", took)
 	}
 	drivertest.Must(t, node.Resume(t.Context()))
-	for _, s := range []db.ProcedureSession{alone, list[0], list[1]} {
+	for _, s := range []db.RecordSession{alone, list[0], list[1]} {
 		drivertest.Must(t, s.Reset(t.Context()))
-		if _, err := s.Call(t.Context(), read, []db.Value{{Int: 1}}); err != nil {
-			t.Errorf("after the reset: %v", err)
-		}
+		read(t, s, 1)
 	}
 	drivertest.Must(t, errors.Join(list[0].Close(), list[1].Close()))
 }

@@ -27,18 +27,6 @@ type session struct {
 	closed bool
 }
 
-// ProcedureSession implements db.Procedures.
-func (d *Database) ProcedureSession(ctx context.Context, options db.SessionOptions) (db.ProcedureSession, error) {
-	if _, err := d.Claim(options.Isolation); err != nil {
-		return nil, err
-	}
-	s, err := d.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func (d *Database) session(ctx context.Context) (*session, error) {
 	s := &session{db: d, node: d.next()}
 	return s, s.open(ctx)
@@ -53,11 +41,6 @@ func (s *session) open(ctx context.Context) error {
 	s.link, s.broken = l, false
 	s.deadlines = wire.Deadlines{Conn: l.conn, Limit: s.db.config.answer}
 	return nil
-}
-
-// Call implements db.ProcedureSession.
-func (s *session) Call(ctx context.Context, procedure *db.Procedure, args []db.Value) (*db.Result, error) {
-	return s.call(ctx, procedure.Name, procedure.Params, args)
 }
 
 // system calls a procedure of the system's with texts.
@@ -101,6 +84,11 @@ func (s *session) ask(ctx context.Context, procedure string, types []db.Type, ar
 		}
 		return answer{}, s.lost(procedure, err)
 	}
+	return s.parse(procedure, body)
+}
+
+// parse reads the answer to a call.
+func (s *session) parse(procedure string, body []byte) (answer, error) {
 	a, err := parseAnswer(body)
 	if err != nil {
 		return answer{}, s.lost(procedure, err)
@@ -111,6 +99,32 @@ func (s *session) ask(ctx context.Context, procedure string, types []db.Type, ar
 		return answer{}, e
 	}
 	return a, nil
+}
+
+// askAll sends the calls in s.out, of which there are n, on the session's own connection, and waits
+// for all answers. It returns the first error that is not allowed.
+func (s *session) askAll(ctx context.Context, op string, n int, allowed func(*db.Error) bool) error {
+	if s.broken || s.closed {
+		return wire.Broken(op)
+	}
+	if err := s.deadlines.Arm(ctx, time.Now(), true); err != nil {
+		return s.lost(op, err)
+	}
+	if _, err := wire.RoundTrip(s.link.conn, s.out); err != nil {
+		return s.lost(op, s.deadlines.Because(ctx, err))
+	}
+	var failed error
+	for range n {
+		body, err := s.link.read()
+		if err != nil {
+			return s.lost(op, s.deadlines.Because(ctx, err))
+		}
+		_, err = s.parse(op, body)
+		if e, ok := errors.AsType[*db.Error](err); failed == nil && ok && !allowed(e) {
+			failed = err
+		}
+	}
+	return failed
 }
 
 // lost is the error of a call that was sent and whose answer did not come, or is none of
@@ -159,7 +173,7 @@ func handleOf(body []byte) uint64 {
 	return uint64(m.number(8))
 }
 
-// Reset implements db.ProcedureSession. The new connection begins with the node after the
+// Reset implements db.RecordSession. The new connection begins with the node after the
 // one that failed.
 func (s *session) Reset(ctx context.Context) error {
 	if s.closed {
@@ -182,7 +196,7 @@ func (s *session) drop() {
 	}
 }
 
-// Close implements db.ProcedureSession.
+// Close implements db.RecordSession.
 func (s *session) Close() error {
 	if s.closed {
 		return nil

@@ -43,7 +43,7 @@ type stream struct {
 const streamBits = 20
 
 // Streams implements db.Multiplexer.
-func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.ProcedureSession, error) {
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.RecordSession, error) {
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 		return nil, err
 	}
 	c.use(l)
-	list := make([]db.ProcedureSession, n)
+	list := make([]db.RecordSession, n)
 	for i := range list {
 		c.streams[i].done = make(chan error, 1)
-		list[i] = &session{db: d, shared: c, stream: i, link: l}
+		list[i] = &recordSession{session: &session{db: d, shared: c, stream: i, link: l}}
 	}
 	return list, nil
 }

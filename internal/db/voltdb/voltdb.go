@@ -1,5 +1,6 @@
-// Package voltdb is VoltDB, a database of procedures: schema and procedures are made from
-// DDL, and each call is one transaction.
+// Package voltdb is VoltDB, a database of stored procedures: each call is one transaction, and no step
+// of a client comes between. Collections of records are tables, and the procedures are made for the
+// transactions that meet them.
 //
 // It speaks the client wire protocol itself; docs/reference/dependencies.md says why.
 package voltdb
@@ -19,13 +20,16 @@ type Database struct {
 	config  config
 	version string
 	opened  atomic.Uint64 // connections so far, so that they begin with different nodes
+	schema  schema
 }
 
 var (
-	_ db.ProcedureStore                   = (*Database)(nil)
-	_ db.Multiplexer[db.ProcedureSession] = (*Database)(nil)
-	_ db.Footprinter                      = (*Database)(nil)
-	_ db.Monitored                        = (*Database)(nil)
+	_ db.Records                       = (*Database)(nil)
+	_ db.Declarer                      = (*Database)(nil)
+	_ db.Rehearser                     = (*Database)(nil)
+	_ db.Multiplexer[db.RecordSession] = (*Database)(nil)
+	_ db.Footprinter                   = (*Database)(nil)
+	_ db.Monitored                     = (*Database)(nil)
 )
 
 // Open connects to one of the nodes of a URL, which lets us in.
@@ -34,7 +38,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{config: c}
+	d := &Database{config: c, schema: schema{procedures: map[string]bool{}}}
 	l, err := d.connect(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -69,7 +73,12 @@ func (d *Database) next() int { return int(d.opened.Add(1) - 1) }
 func (d *Database) Close() error { return nil }
 
 // Limits implements db.Database. A value is that of VARCHAR, in bytes.
-func (d *Database) Limits() db.Limits { return db.Limits{Value: mostText} }
+func (d *Database) Limits() db.Limits {
+	return db.Limits{Value: mostText, Writes: mostWrites, Reads: mostFound, Deferred: true}
+}
+
+// mostFound is how many records one call reads by their ids.
+const mostFound = 10_000
 
 // mostText is VoltDB's bound of a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
 const mostText = 1 << 20
@@ -86,9 +95,6 @@ func (*Database) IsolationNames() []string { return Isolations.IsolationNames() 
 
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return Isolations.Claim(name) }
-
-// Languages implements db.Procedures.
-func (d *Database) Languages() []db.Language { return []db.Language{db.VoltSQL} }
 
 // with lends a session for something that is no client's transaction.
 func (d *Database) with(ctx context.Context, use func(s *session) error) error {
@@ -115,89 +121,31 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Tables implements db.ProcedureStore.
-func (d *Database) Tables(ctx context.Context) (names []string, err error) {
+// nameColumn is where @SystemCatalog has the name, of tables and of procedures.
+const nameColumn = 2
+
+// catalog returns the names of the tables or the procedures that are there, in lower case.
+func (d *Database) catalog(ctx context.Context, of string) (names []string, err error) {
 	err = d.with(ctx, func(s *session) error {
-		names, err = s.catalog(ctx, "TABLES")
-		return err
+		r, err := s.system(ctx, "@SystemCatalog", of)
+		if err != nil {
+			return err
+		}
+		for i := range r.Rows() {
+			names = append(names, strings.ToLower(string(r.Row(i)[nameColumn].Text)))
+		}
+		return nil
 	})
 	return names, err
 }
 
-// nameColumn is where @SystemCatalog has the name, of tables and of procedures.
-const nameColumn = 2
-
-func (s *session) catalog(ctx context.Context, of string) (names []string, err error) {
-	r, err := s.system(ctx, "@SystemCatalog", of)
-	if err != nil {
-		return nil, err
-	}
-	for i := range r.Rows() {
-		names = append(names, strings.ToLower(string(r.Row(i)[nameColumn].Text)))
-	}
-	return names, nil
-}
-
-// Exec implements db.ProcedureStore.
-func (d *Database) Exec(ctx context.Context, statements ...string) error {
+// exec changes the schema by statements: all of them, or none.
+func (d *Database) exec(ctx context.Context, statements ...string) error {
 	if len(statements) == 0 {
 		return nil
 	}
 	return d.with(ctx, func(s *session) error {
 		_, err := s.system(ctx, "@AdHoc", strings.Join(statements, ";\n")+";")
 		return err
-	})
-}
-
-// Define implements db.Procedures. All that are not there are made in one change of the
-// schema, which takes the server some tenths of a second however many they are.
-func (d *Database) Define(ctx context.Context, procedures ...*db.Procedure) error {
-	there := map[string]bool{}
-	missing := func() (statements []string, err error) {
-		err = d.with(ctx, func(s *session) error {
-			names, err := s.catalog(ctx, "PROCEDURES")
-			for _, name := range names {
-				there[name] = true
-			}
-			return err
-		})
-		for _, p := range procedures {
-			if !there[strings.ToLower(p.Name)] {
-				statements = append(statements, p.Texts[db.VoltSQL])
-			}
-		}
-		return statements, err
-	}
-	statements, err := missing()
-	if err != nil {
-		return err
-	}
-	failed := d.Exec(ctx, statements...)
-	if failed == nil {
-		return nil
-	}
-	// Another process may have made them at the same time.
-	if statements, err = missing(); err == nil && len(statements) == 0 {
-		return nil
-	}
-	return failed
-}
-
-// Query implements db.ProcedureStore.
-func (d *Database) Query(ctx context.Context, sql string, types []db.Type, args []db.Value, row func([]db.Value) error) error {
-	return d.with(ctx, func(s *session) error {
-		r, err := s.call(ctx, "@AdHoc", append([]db.Type{db.Text}, types...), append([]db.Value{{Text: []byte(sql)}}, args...))
-		if err != nil {
-			return err
-		}
-		if r.Columns == 0 && row != nil {
-			return row([]db.Value{{Int: r.Affected}})
-		}
-		for i := range r.Rows() {
-			if err := row(r.Row(i)); err != nil {
-				return err
-			}
-		}
-		return nil
 	})
 }

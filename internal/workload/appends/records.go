@@ -26,9 +26,9 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
 	what := "a database of records"
 	if limits.Optimistic {
-		c.Mode, what = cmp.Or(c.Mode, workload.Pipelined), "a key-value store"
+		what = "a key-value store"
 	}
-	c.Mode = cmp.Or(c.Mode, workload.Interactive)
+	c.Mode = workload.RecordMode(limits, c.Mode)
 	if err := c.textOnly(what); err != nil {
 		return nil, err
 	}
@@ -40,12 +40,39 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	var err error
 	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
 		Collections: []*db.Collection{m.lists}, Things: []*db.Collection{m.lists},
-		Put: func(context.Context, db.RecordSession, dataset.Metadata, uint64, uint64) error { return nil }, // a list begins with its first element
+		Put:      func(context.Context, db.RecordSession, dataset.Metadata, uint64, uint64) error { return nil }, // a list begins with its first element
+		Rehearse: m.rehearse,
 	})
 	return m, err
 }
 
 var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions have as many operations as they draw: take pipelined or interactive")
+
+// rehearse carries out transactions that read and begin so many lists, up to the powers of two that all
+// numbers of operations are rounded up to.
+func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession) error {
+	for reads := 1; reads < 2*int(m.config.Operations); reads *= 2 {
+		for writes := 1; writes <= reads; writes *= 2 {
+			ids, found := make([]db.Value, reads), make([]db.Record, reads)
+			for i := range ids {
+				ids[i].Int = int64(i)
+			}
+			err := s.Begin(ctx, false)
+			if err == nil {
+				err = s.Find(ctx, m.lists, ids, found)
+			}
+			for i := range writes {
+				if err == nil {
+					err = s.Insert(ctx, m.lists, []db.Value{ids[i], {Text: []byte{}}})
+				}
+			}
+			if err := cmp.Or(err, s.Commit(ctx)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 func (*recordModel) storage() lists.Storage { return lists.Values }
 

@@ -96,7 +96,7 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel}
 
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {

@@ -56,9 +56,12 @@ func keyOfText(bic, digits []byte) (uint64, bool) {
 func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
 	if limits.Optimistic {
-		c.Update, c.Mode = cmp.Or(c.Update, RMW), cmp.Or(c.Mode, workload.Pipelined)
+		c.Update = cmp.Or(c.Update, RMW)
 	}
-	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Interactive)
+	c.Update, c.Mode = cmp.Or(c.Update, Atomic), workload.RecordMode(limits, c.Mode)
+	if limits.Deferred && c.Update == Locked {
+		return nil, fmt.Errorf("update %s needs locks that a client holds, and a transaction of this database is one call: take atomic or rmw", c.Update)
+	}
 	if limits.Optimistic && c.Update != RMW {
 		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
 	}
@@ -76,8 +79,25 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	var err error
 	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
 		Collections: []*db.Collection{m.records.Objects, m.records.Ledger}, Things: []*db.Collection{m.records.Objects}, Put: m.put,
+		Rehearse: m.rehearse,
 	})
 	return m, err
+}
+
+// rehearse carries out a transaction of each kind.
+func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession) error {
+	for _, kind := range []struct {
+		share       float64
+		reads, legs int
+	}{{1, 0, 2}, {m.config.PayrollShare, 0, 1 + m.config.PayrollLegs}, {m.config.JointShare, 1, 2}, {m.config.InquiryShare, 2, 0}} {
+		if kind.share == 0 {
+			continue
+		}
+		if err := m.records.Rehearse(ctx, s, m.style(), kind.reads, kind.legs); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // put inserts the accounts from ≤ n < to.
@@ -103,9 +123,16 @@ func (m *recordModel) session(ctx context.Context) (db.RecordSession, error) {
 	return m.Database.RecordSession(ctx, m.config.SessionOptions())
 }
 
+func (m *recordModel) style() workload.RecordStyle {
+	if m.Database.Limits().Deferred && m.config.Update == Atomic {
+		return workload.RecordsAddLate
+	}
+	return recordStyles[m.config.Update]
+}
+
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	style := recordStyles[m.config.Update]
-	h.guarded = style == workload.RecordsAdd || m.Database.Limits().Guarded
+	style := m.style()
+	h.guarded = m.config.Update == Atomic || m.Database.Limits().Guarded
 	if m.config.openings() {
 		return m.newRecordOpenings(ctx, h, style)
 	}

@@ -125,8 +125,6 @@ type Models[M Store, C any] struct {
 	Direct func(db.KV, *C) (M, error)
 	// Records is of a database of records.
 	Records func(db.Records, *C) (M, error)
-	// Procedures is of a database of procedures alone.
-	Procedures func(db.ProcedureStore, *C) (M, error)
 	// Tables is of a database of tables without free SQL; nil: its SQL is too little.
 	Tables func(db.TableStore, *C) (M, error)
 }
@@ -140,8 +138,13 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		return model, nil, err
 	}
 	records, isRecords := db.RecordsOf(database)
-	switch {
-	case !isRecords || expected.Mode != workload.Procedure:
+	switch procedure := expected.Mode == workload.Procedure; {
+	case !isRecords:
+	case records.Limits().Deferred:
+		if !procedure && expected.Mode != "" {
+			return model, nil, fmt.Errorf("mode %s needs transactions of statements, and this database has procedures alone: leave it out, or take procedure", expected.Mode)
+		}
+	case !procedure:
 	case records.Limits().Optimistic:
 		return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
 	default:
@@ -151,8 +154,6 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 	switch d := database.(type) {
 	case db.SQL:
 		model, err = models.SQL(d, config)
-	case db.ProcedureStore:
-		model, err = models.Procedures(d, config)
 	case db.TableStore:
 		if models.Tables == nil {
 			return model, nil, fmt.Errorf("the %s workload needs conditions on several columns, which the SQL of this database does not have: take another workload or another database", kind.Workload)
@@ -165,7 +166,7 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		case isRecords:
 			model, err = models.Records(records, config)
 		default:
-			err = fmt.Errorf("the %s workload is written for SQL, records, ordered key-value stores, stored procedures and tables, and this database has none of them", kind.Workload)
+			err = fmt.Errorf("the %s workload is written for SQL, records, ordered key-value stores and tables, and this database has none of them", kind.Workload)
 		}
 	}
 	if err != nil {

@@ -31,6 +31,8 @@ type Contents struct {
 	Batch int
 	// Put inserts the things from ≤ n < to.
 	Put func(ctx context.Context, s db.RecordSession, m Metadata, from, to uint64) error
+	// Rehearse carries out the transactions that clients will carry out often; nil: none.
+	Rehearse func(ctx context.Context, s db.RecordSession) error
 }
 
 // Records is a Store in a database of records. The metadata are a record a fact.
@@ -238,7 +240,10 @@ func fillParts(
 func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) (err error) {
 	from, to := part(m.Size, i)
 	limits := d.Database.Limits()
-	batch := uint64(min(maxBatch, cmp.Or(d.contents.Batch, maxBatch), cmp.Or(limits.Writes, maxBatch+1)-1))
+	batch := uint64(min(maxBatch, cmp.Or(d.contents.Batch, maxBatch)))
+	if !limits.Deferred {
+		batch = min(batch, uint64(cmp.Or(limits.Writes, maxBatch+1)-1))
+	}
 	s, err := d.Database.RecordSession(ctx, db.SessionOptions{Mode: db.Pipelined, Loading: true})
 	if err != nil {
 		return err
@@ -260,11 +265,12 @@ func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(row
 }
 
 // fillBatch makes things, unless an earlier try has made them whose answer was lost. An
-// optimistic store makes them again, because each is written whatever is there.
+// optimistic store makes them again, because each is written whatever is there. A deferred
+// store inserts each that is not there.
 func (d *Records) fillBatch(ctx context.Context, s db.RecordSession, m Metadata, i int, at, next uint64) error {
 	from, _ := part(m.Size, i)
 	reached := strconv.FormatUint(next-from, 10)
-	if !d.Database.Limits().Optimistic {
+	if l := d.Database.Limits(); !l.Optimistic && !l.Deferred {
 		if done, err := d.fact(ctx, s, partName(i)); err != nil || done == reached {
 			return err
 		}
@@ -292,8 +298,14 @@ func (d *Records) Set(ctx context.Context, name, value, guard, was string) error
 	})
 }
 
-// Prepare implements Store.
-func (d *Records) Prepare(context.Context, uint64) error { return nil }
+// Prepare implements Store. It rehearses the transactions if the database prepares for them.
+func (d *Records) Prepare(ctx context.Context, _ uint64) error {
+	r, ok := d.Database.(db.Rehearser)
+	if !ok || d.contents.Rehearse == nil {
+		return nil
+	}
+	return r.Rehearse(ctx, func(s db.RecordSession) error { return d.contents.Rehearse(ctx, s) })
+}
 
 // partName is the name under which part i of the load keeps how many of its things
 // are made.

@@ -90,16 +90,6 @@ func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err e
 	return names, nil
 }
 
-// Remove implements Store. The tables are in use by procedures, of other versions of this
-// program too.
-func (p *Procedures) Remove(context.Context, Metadata) ([]string, error) {
-	var names []string
-	for _, t := range p.tables {
-		names = append(names, t.Name)
-	}
-	return nil, StateErrorf("stored procedures use its tables, and this program does not drop those: drop the tables %s in the database's own client", strings.Join(names, ", "))
-}
-
 // Remove implements Store.
 func (t *Tables) Remove(context.Context, Metadata) ([]string, error) {
 	return nil, StateErrorf("the SQL of this database drops no tables: make its domain anew")

@@ -85,20 +85,25 @@ func done(tx *history.Transaction, end uint64) {
 type ends struct {
 	client *appender
 	after  []uint64
+	writer []history.ID // of the last place
 }
 
-func newEnds(a *appender) ends { return ends{a, make([]uint64, a.own)} }
+func newEnds(a *appender) ends { return ends{a, make([]uint64, a.own), make([]history.ID, a.own)} }
 
-func (e *ends) slot(stream uint64) *uint64 { return &e.after[(stream-e.client.first)/e.client.step] }
+func (e *ends) slot(stream uint64) uint64 { return (stream - e.client.first) / e.client.step }
 
-func (e *ends) of(stream uint64) uint64 { return *e.slot(stream) }
+func (e *ends) of(stream uint64) (end uint64, writer history.ID) {
+	at := e.slot(stream)
+	return e.after[at], e.writer[at]
+}
 
-// set notes where a stream ends now.
-func (e *ends) set(stream, end uint64) {
+// set notes where a stream ends now, and with whose append.
+func (e *ends) set(stream, end uint64, writer history.ID) {
 	if !e.client.shared {
-		*e.slot(stream) = end
+		at := e.slot(stream)
+		e.after[at], e.writer[at] = end, writer
 	}
 }
 
 // forget: where the stream of an append ends is not known any more.
-func (e *ends) forget(tx *history.Transaction) { *e.slot(tx.Ops[0].Object) = 0 }
+func (e *ends) forget(tx *history.Transaction) { e.after[e.slot(tx.Ops[0].Object)] = 0 }

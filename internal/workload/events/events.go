@@ -78,7 +78,7 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel}
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {

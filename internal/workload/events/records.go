@@ -40,13 +40,7 @@ const (
 // newRecordModel fills in what the configuration leaves to the data model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
-	if limits.Optimistic {
-		c.Mode = cmp.Or(c.Mode, workload.Pipelined)
-	}
-	c.Mode = cmp.Or(c.Mode, workload.Interactive)
-	if c.Mode == workload.Procedure {
-		return nil, errNoProcedure
-	}
+	c.Mode = workload.RecordMode(limits, c.Mode)
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}
@@ -58,7 +52,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 		streams: &db.Collection{Name: table + "_stream", ID: db.Integer, Fields: []db.Field{
 			{Name: "place", Type: db.Integer, Additive: true, NonNegative: true}, {Name: "writer", Type: db.Integer},
 		}},
-		pieces: &db.Collection{Name: table, ID: db.Text, Fresh: true, Fields: []db.Field{
+		pieces: &db.Collection{Name: table, ID: db.Text, Length: streamDigits + 1 + placeDigits + 1 + pieceDigits, Fresh: true, Group: streamDigits, Fields: []db.Field{
 			{Name: "writer", Type: db.Integer}, {Name: "member", Type: db.Integer}, {Name: "body", Type: db.Text},
 		}},
 	}
@@ -74,8 +68,33 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 			}
 			return s.Insert(ctx, m.streams, ends...)
 		},
+		Rehearse: func(ctx context.Context, s db.RecordSession) error { return m.rehearse(ctx, s, c) },
 	})
 	return m, err
+}
+
+// rehearse carries out a look and appends of all numbers of pieces.
+func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession, config *Config) error {
+	client := &appender{config: config, step: 1, own: 1}
+	c := &recordClient{appender: client, RecordSession: s, model: m, ends: newEnds(client)}
+	err := s.Begin(ctx, false)
+	if err == nil {
+		_, err = c.look(ctx, 0, 1)
+	}
+	least, most := uint64(config.Batch)*max((config.Size.Low+config.Fragment-1)/config.Fragment, 1), uint64(config.Batch)*config.pieces()
+	for n := least; n <= most && err == nil; n++ {
+		if err = s.Begin(ctx, false); err != nil {
+			break
+		}
+		if _, _, err = c.move(ctx, 0, 1); err != nil {
+			break
+		}
+		for piece := range n {
+			err = cmp.Or(err, s.Insert(ctx, m.pieces, []db.Value{{Text: appendEntryText(nil, 0, 1, piece)}, {}, {}, {Text: []byte{}}}))
+		}
+		err = cmp.Or(err, s.Commit(ctx))
+	}
+	return err
 }
 
 // endValues are the values of a stream's end.
@@ -85,7 +104,7 @@ func endValues(stream, place uint64, writer history.ID) []db.Value {
 
 func (m *recordModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.RecordSession(ctx, a.config.SessionOptions())
-	return &recordClient{appender: a, RecordSession: s, model: m}, err
+	return &recordClient{appender: a, RecordSession: s, model: m, ends: newEnds(a)}, err
 }
 
 // download reads the streams' ends first and the entries then.
@@ -141,6 +160,7 @@ type recordClient struct {
 	*appender
 	db.RecordSession
 	model *recordModel
+	ends  ends // of streams of a database that compares what is assumed
 
 	id      [1]db.Value
 	args    [2]db.Value
@@ -155,6 +175,9 @@ type recordClient struct {
 func (c *recordClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	c.begin(tx)
 	err := c.append(ctx, tx)
+	if err != nil {
+		c.ends.forget(tx)
+	}
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return errTaken
 	}
@@ -191,6 +214,7 @@ func (c *recordClient) append(ctx context.Context, tx *history.Transaction) erro
 		return err
 	}
 	done(tx, end)
+	c.ends.set(stream, end+uint64(c.config.Batch)+1, tx.ID)
 	return nil
 }
 
@@ -198,6 +222,9 @@ func (c *recordClient) append(ctx context.Context, tx *history.Transaction) erro
 // no other append to the stream goes on before this one has ended. there is false if the
 // stream has no end.
 func (c *recordClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, there bool, err error) {
+	if err := c.know(ctx, stream); err != nil {
+		return 0, false, err
+	}
 	c.args = [...]db.Value{{Int: int64(c.config.Batch)}, {Int: int64(writer)}}
 	before, err := c.FindAndUpdate(ctx, c.model.advance, db.Value{Int: int64(stream)}, c.args[:])
 	if err != nil || !before.Found {
@@ -205,6 +232,21 @@ func (c *recordClient) move(ctx context.Context, stream uint64, writer history.I
 	}
 	end, err = c.endOf(ctx, stream, before.Values)
 	return end, true, err
+}
+
+// know has a database that defers changes read the end of a stream before, unless the client can
+// assume where it is.
+func (c *recordClient) know(ctx context.Context, stream uint64) error {
+	assumer, ok := c.RecordSession.(db.Assumer)
+	if !ok {
+		return nil
+	}
+	if end, last := c.ends.of(stream); end != 0 && c.before == 0 {
+		assumer.Assume(c.model.streams, endValues(stream, end-1, last))
+		return nil
+	}
+	c.id[0] = db.Value{Int: int64(stream)}
+	return c.Find(ctx, c.model.streams, c.id[:], c.found[:])
 }
 
 // endOf reads a stream's end. With an error the transaction is given up.

@@ -129,7 +129,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end := c.ends.of(op.Object)
+	end, _ := c.ends.of(op.Object)
 	if end == 0 || c.before != 0 {
 		found, there, err := c.look(ctx, tx.ID, op.Object)
 		if err != nil {
@@ -156,7 +156,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	done(tx, c.tried-1)
-	c.ends.set(op.Object, end+uint64(c.config.Batch))
+	c.ends.set(op.Object, end+uint64(c.config.Batch), tx.ID)
 	return nil
 }
 

@@ -62,7 +62,7 @@ type model interface {
 	endState(ctx context.Context, record func(key, value []byte) error) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, Direct: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Direct: newKVModel, Records: newRecordModel}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {

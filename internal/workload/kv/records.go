@@ -23,15 +23,12 @@ type recordModel struct {
 const loadBytes = 4 << 20
 
 func newRecordModel(database db.Records, c *Config) (model, error) {
-	if c.Mode == workload.Procedure {
-		return nil, errNoProcedure
-	}
-	c.Mode = cmp.Or(c.Mode, workload.Interactive)
+	c.Mode = workload.RecordMode(database.Limits(), c.Mode)
 	next, err := sessions(c, database, database.RecordSession)
 	if err != nil {
 		return nil, err
 	}
-	m := &recordModel{next: next, records: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}}
+	m := &recordModel{next: next, records: &db.Collection{Name: table, ID: db.Text, Length: int(c.KeySize), Fields: []db.Field{{Name: "record_value", Type: db.Text}}}}
 	m.replace = &db.Update{Collection: m.records, Set: []int{1}}
 	f := newFormula(c.Seed, c.Records, c.shape())
 	most := cmp.Or(uint64(database.Limits().Commit), loadBytes)
@@ -47,8 +44,33 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 			}
 			return s.Insert(ctx, m.records, records...)
 		},
+		Rehearse: m.rehearse,
 	})
 	return m, err
+}
+
+// rehearse carries out a transaction of each kind.
+func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession) error {
+	key, value := []db.Value{{Text: []byte{}}}, []db.Value{{Text: []byte{}}}
+	found, record := make([]db.Record, 1), append(key, value...)
+	read := func() error { return s.Find(ctx, m.records, key, found) }
+	write := func() error { return s.Insert(ctx, m.records, record) }
+	for _, steps := range [][]func() error{
+		{read}, {write}, {read, write},
+		{func() error { return s.Scan(ctx, m.records, key[0], 1, func([]db.Value) error { return nil }) }},
+		{func() error { _, err := s.Update(ctx, m.replace, key, value); return err }},
+	} {
+		err := s.Begin(ctx, false)
+		for _, step := range steps {
+			if err == nil {
+				err = step()
+			}
+		}
+		if err := cmp.Or(err, s.Commit(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *recordModel) session(ctx context.Context, c *client) (session, error) {
@@ -107,6 +129,10 @@ func (s *recordSession) transact(ctx context.Context, tx *history.Transaction) e
 	}
 	if err == nil {
 		err = s.Commit(ctx)
+	}
+	if db.ConstraintOf(err) == db.ForeignKey { // the commit found no record to update
+		tx.Outcome, tx.Reason, err = history.Rejected, noSuchRecord, nil
+		c.observe(op, false, nil)
 	}
 	if err == nil && tx.Kind == insert {
 		c.observe(op, false, nil)

@@ -13,8 +13,12 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// tableEntry is the collection of the history, one record a transaction.
-const tableEntry = "stroppy_tpcb_history"
+// The collections.
+const (
+	tableRow   = "stroppy_tpcb_row"
+	tableEntry = "stroppy_tpcb_history" // one record a transaction
+	tableBare  = "stroppy_tpcb_bare"    // the runs that kept no history
+)
 
 // tableCounter is the collection of the rows without versions.
 const tableCounter = "stroppy_tpcb_counter"
@@ -62,10 +66,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 		return nil, errVersionsAlways
 	}
 	c.AnyRows = c.AnyRows || !c.Versions && !c.Plain
-	if limits.Optimistic {
-		c.Mode = cmp.Or(c.Mode, workload.Pipelined)
-	}
-	c.Mode, c.Versions = cmp.Or(c.Mode, workload.Interactive), !c.Plain
+	c.Mode, c.Versions = workload.RecordMode(limits, c.Mode), !c.Plain
 	m := &recordModel{config: c, bare: &db.Collection{Name: tableBare, ID: db.Integer}}
 	m.counters = &db.Collection{Name: tableCounter, ID: db.Text, Counter: true, Fields: []db.Field{{Name: "balance", Type: db.Integer, Additive: true}}}
 	m.history = workload.NewStateRecords(tableRow, tableEntry, db.Integer, false)
@@ -75,6 +76,9 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	}
 	contents := dataset.Contents{
 		Collections: []*db.Collection{m.history.Objects, m.history.Ledger, m.bare}, Things: []*db.Collection{m.history.Objects}, Put: m.put,
+		Rehearse: func(ctx context.Context, s db.RecordSession) error {
+			return m.records.Rehearse(ctx, s, m.style(), 0, operations)
+		},
 	}
 	if limits.Adds {
 		contents.Collections = append(contents.Collections, m.counters)
@@ -132,8 +136,8 @@ func (m *recordModel) take(f *facts) error {
 
 // Prepare implements dataset.Store. It marks a run that keeps no history.
 func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
-	if m.config.History {
-		return nil
+	if err := m.Records.Prepare(ctx, run); err != nil || m.config.History {
+		return err
 	}
 	err := m.Change(ctx, func(s db.RecordSession) error {
 		return s.Insert(ctx, m.bare, []db.Value{{Int: int64(run)}})
@@ -144,13 +148,19 @@ func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
 	return err
 }
 
+func (m *recordModel) style() workload.RecordStyle {
+	switch l := m.Database.Limits(); {
+	case l.Optimistic:
+		return workload.RecordsWrite
+	case l.Deferred:
+		return workload.RecordsAddLate
+	}
+	return workload.RecordsAdd
+}
+
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.RecordSession(ctx, m.config.SessionOptions())
-	style := workload.RecordsAdd
-	if m.Database.Limits().Optimistic {
-		style = workload.RecordsWrite
-	}
-	client := workload.NewRecordClient(s, h, m.records, workload.Rules{Missing: noSuchRow}, style)
+	client := workload.NewRecordClient(s, h, m.records, workload.Rules{Missing: noSuchRow}, m.style())
 	if m.versions {
 		return client, err
 	}
@@ -285,4 +295,17 @@ func (e *endRows) recordLeg(l workload.Leg) error {
 		return e.end.Unexpected(fmt.Sprintf("a leg of transaction %v on %q, which is no row, or without an amount or a version", l.Row.Transaction, l.Object))
 	}
 	return e.leg(l.Row, k, id)
+}
+
+// leg keeps one leg on a row; the branch's counts for the sum of the history.
+func (e *endRows) leg(l history.Row, k kind, id int64) error {
+	n, ok := e.size.number(k, id)
+	if !ok {
+		return e.end.Unexpected(fmt.Sprintf("a leg of transaction %v on %s %d, which the load did not make", l.Transaction, kindNames[k], id))
+	}
+	if k == branch {
+		e.books.history += l.Amount
+	}
+	l.Object = n
+	return e.end.Row(l)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // circles holds the transactions without an order, grouped by the circles in which they were placed. If there
-// are too many, it keeps those that the dependency graph would show: the smallest of each level, and all that
-// contain an audit.
+// are too many, it keeps those that the dependency graph would show: the smallest of each level, one more that
+// tells it that there are more, and all that contain an audit.
 type circles struct {
 	list  []circle
 	count int // number of kept members
@@ -46,7 +46,7 @@ func (c *circles) prune() {
 	kept, shown := c.list[:0], [graph.Tests]int{}
 	c.count = 0
 	for _, one := range c.list {
-		if shown[one.test]++; one.audit || shown[one.test] <= graph.MostPicked {
+		if shown[one.test]++; one.audit || shown[one.test] <= graph.MostPicked+1 {
 			kept = append(kept, one)
 			c.count += len(one.ids)
 		}

@@ -59,6 +59,7 @@ func (o *order) addCycle(steps []graph.Step) {
 	}
 	f := &(*list)[at]
 	f.Count++
+	f.AtLeast = f.AtLeast || o.more[p.Test().Level(order)]
 	for _, s := range steps {
 		o.b.when(f, s.From)
 	}

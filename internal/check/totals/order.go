@@ -20,6 +20,7 @@ type order struct {
 	tornOfLost int                             // number of these that would be consistent except for lost transactions
 	doubt      check.Doubt                     // whether the order agrees with real time
 	cycles     [][]graph.Step                  // in each, a transaction must precede the next, and the last the first
+	more       map[isolation.Level]bool        // levels that forbid further cycles
 	records    map[uint32]*history.Transaction // the transactions of the cycles; nil: could not be read
 }
 
@@ -53,10 +54,20 @@ func (o *order) find(g *graph.Graph) {
 		if len(o.b.chain.forks) > 0 {
 			g = o.b.withoutLostUpdates(g)
 		}
-		o.cycles = g.Cycles(graph.Plain, o.b.showGroup(check.Serializable))
+		o.cycles = g.Cycles(graph.Plain, o.group(check.Serializable))
 	}
 	if len(o.cycles) == 0 {
-		o.cycles = g.Cycles(graph.Real, o.b.showGroup(check.Strict))
+		o.cycles = g.Cycles(graph.Real, o.group(check.Strict))
+	}
+}
+
+// group returns the function for the components without a reported cycle.
+func (o *order) group(name string) func(level isolation.Level, component []uint32) {
+	o.more = map[isolation.Level]bool{}
+	show := o.b.showGroup(name)
+	return func(level isolation.Level, component []uint32) {
+		o.more[level] = true
+		show(level, component)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -485,6 +486,36 @@ func TestPartFindsLateViolation(t *testing.T) {
 		r := checktest.ByName(checked(in))[check.Serializable]
 		if r.Status != check.Invalid || !slices.ContainsFunc(r.Findings, anomaly(name)) {
 			t.Errorf("%s: %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestManyCyclesAreALowerBound checks that the count of an anomaly is a lower bound if not all cycles were
+// examined.
+func TestManyCyclesAreALowerBound(t *testing.T) {
+	for _, skews := range []int{graph.MostPicked - 1, graph.MostPicked, graph.MostPicked + 1, 3 * graph.MostPicked} {
+		w := newWorld(2 * skews)
+		for i := range uint64(skews) {
+			before := w.ObjectRows[2*i]
+			w.transfer(2*i, 2*i+1, 1)
+			tx := &w.Txns[w.inquiry(2*i, 2*i+1)]
+			op := &tx.Ops[0]
+			op.Version, op.Value, op.Writer = before.Version, before.Value, before.Writer
+		}
+		in := w.input(isolation.ReadCommitted)
+		whole, err := examine(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proved, _, err := prove(t.Context(), in)
+		if err != nil || proved == nil {
+			t.Fatalf("%d read skews are not proved: %v", skews, err)
+		}
+		for path, results := range map[string][]check.Result{"proof": proved, "examination": whole} {
+			findings := checktest.ByName(results)[check.Serializable].Findings
+			if len(findings) != 1 || findings[0].Count != min(skews, graph.MostPicked) || findings[0].AtLeast != (skews > graph.MostPicked) {
+				t.Errorf("%d read skews, %s: %+v", skews, path, findings)
+			}
 		}
 	}
 }

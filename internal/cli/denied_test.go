@@ -29,7 +29,7 @@ const (
 	wrongUser  = "wrong user or password"
 	checkUser  = "check the user and the password in the URL"
 	noPassword = "no password was given, and the server asks for one"
-	putIn      = "write it into the URL, that of --db or STROPPY_DB"
+	putIn      = "write it into the URL of --db or STROPPY_DB"
 	noUser     = "the server asks for a user and a password"
 	noDatabase = "no such database"
 	otherName  = "make it, or name another in the URL"
@@ -223,8 +223,7 @@ func TestDeniedByEtcd(t *testing.T) {
 	denied(t, "a server of TLS alone", "etcd://"+secureEtcd(t), needsTLS, "which this driver does not speak")
 }
 
-// secureEtcd starts an etcd server to which clients come by TLS alone, and returns its
-// address once it answers.
+// secureEtcd starts an etcd server to which clients come by TLS alone, and returns its address once it answers.
 func secureEtcd(t *testing.T) string {
 	t.Helper()
 	certificate, key := drivertest.Certificate(t)

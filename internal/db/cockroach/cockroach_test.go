@@ -28,8 +28,8 @@ func TestWrongProduct(t *testing.T) {
 	for _, tc := range []struct{ scheme, version, says string }{
 		{"cockroach", "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu", "the server is PostgreSQL: write postgres://"},
 		{"cockroach", "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu", "the server is YugabyteDB, whose claims"},
-		{"cockroach", "CrateDB 5.4.0", "does not say that it is CockroachDB"},
-		{"cockroach", "", "does not say that it is CockroachDB"},
+		{"cockroach", "CrateDB 5.4.0", "does not identify itself as CockroachDB"},
+		{"cockroach", "", "does not identify itself as CockroachDB"},
 		{"postgres", v20, "the server is CockroachDB: write cockroach://"},
 		{"postgres", "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu", "the server is YugabyteDB, whose claims"},
 	} {

@@ -1,13 +1,11 @@
 // Package dqlite drives dqlite, SQLite replicated by Raft, by Canonical's Go client.
 //
-// The client brings C libraries with it, so that the driver is there only where
-// Stroppy was built with the tag dqlite; without it Open says what to install and
-// how to build.
+// The client needs C libraries, so Stroppy must be built with the tag dqlite. Without the tag, Open returns an error
+// that describes the installation and the build.
 //
-// An address is dqlite://HOST:PORT,HOST:PORT[/DATABASE][?timeout=T&read=node]: the
-// nodes, the file that is the database, and how long a call may take. With
-// read=node what one node holds is read from that node alone, as a copy, which any
-// node gives; everything else is asked of the leader.
+// An address is dqlite://HOST:PORT,HOST:PORT[/DATABASE][?timeout=T&read=node]: the nodes, the name of the database,
+// and the time-out of a call. With read=node a copy of one node's data is read, which any node can give. Everything
+// else goes to the leader.
 package dqlite
 
 import (

@@ -4,7 +4,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"etcd"}, Port: "2379", OwnState: "reads=serializable",
 	About: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",

@@ -4,7 +4,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"fdb"}, File: true,
 	About: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",

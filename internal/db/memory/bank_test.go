@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// The tests' own bank: accounts with a balance, a version and the last transfer,
-// and a ledger with one key a transfer.
+// The tests' own bank: accounts with a balance, a version and the last transfer, and a ledger with one key per
+// transfer.
 const (
 	accountPrefix = "bank/account/"
 	ledgerPrefix  = "bank/ledger/"
@@ -43,7 +43,7 @@ func decodeAccount(b []byte) account {
 	return account{n(0), n(8), n(16)}
 }
 
-// leg is what a transfer does to one account, and what it saw there.
+// leg is the effect of a transfer on one account, and the account's state that the transfer saw.
 type leg struct {
 	n      int
 	write  bool
@@ -66,12 +66,11 @@ const (
 	committed
 	rejected
 	aborted
-	lied    // reported as aborted, and found in the ledger
-	settled // unknown, and the look-up found it absent and closed its id
+	lied    // reported as aborted, but found in the ledger
+	settled // unknown; the look-up found it absent and closed its id
 )
 
-// done is one transaction as its client saw it. Start and end are ticks of one
-// clock.
+// done is one transaction as its client saw it. Start and end are ticks of one clock.
 type done struct {
 	id         int64
 	kind       kind
@@ -148,7 +147,7 @@ type client struct {
 	sequence int64
 	session  db.KVSession
 	random   *rand.Rand
-	last     []int // the accounts of its last transfer
+	last     []int // accounts of its last transfer
 }
 
 // next runs one transaction: 70 % transfers, 10 % joint ones, 20 % inquiries.
@@ -250,7 +249,7 @@ func (c *client) try(ctx context.Context, tx *done) error {
 	return err
 }
 
-// settle looks an unknown transfer up and closes its id.
+// settle looks up an unknown transfer and closes its id.
 func (c *client) settle(ctx context.Context, tx *done) {
 	for {
 		must(c.t, c.session.Begin(ctx, false))
@@ -279,13 +278,13 @@ func (c *client) settle(ctx context.Context, tx *done) {
 	}
 }
 
-// end is the end state and what of the history belongs to it.
+// end is the end state and the part of the history that belongs to it.
 type end struct {
 	*bank
 	all      []done
 	byID     map[int64]done
 	accounts []account
-	ledger   map[int64][]leg // saw.version is the version that the leg made; none of a tombstone
+	ledger   map[int64][]leg // saw.version is the version that the leg made; none for a tombstone
 }
 
 func (b *bank) finish() *end {

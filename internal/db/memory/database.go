@@ -1,10 +1,8 @@
-// Package memory is the project's own reference: a strictly serializable
-// key-value store in memory, small enough to be read and believed, and mutants
-// of it, each of which plants one bug that real databases have had. The checks
-// are proved on them: the reference must stay valid, each mutant must not.
+// Package memory is the project's reference: a strictly serializable key-value store in memory, small enough to be
+// reviewed completely. It also has mutants, each with one planted bug that real databases have had. The checks are
+// proved on them: the reference must stay valid, and each mutant must not.
 //
-// store.go and index.go are the reference. It knows nothing of mutants: those
-// stand around it and override what they break.
+// store.go and index.go are the reference, which knows nothing of mutants. A mutant wraps it and overrides a part.
 package memory
 
 import (
@@ -16,14 +14,14 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Isolation is what the reference calls its only isolation.
+// Isolation is the name of the only isolation.
 const Isolation = "strict serializable"
 
-// Database is one store. It satisfies db.KV, db.Ranger, db.Adder and db.Constrainer. What it holds
-// lives as long as it does, and every Open makes a new one.
+// Database is one store. It satisfies db.KV, db.Ranger, db.Adder and db.Constrainer. Every Open makes a new store,
+// which lives as long as the Database.
 type Database struct {
 	options options
-	random  *rand.Rand // of all that is random; guarded by the store's mutex
+	random  *rand.Rand // for all random decisions; guarded by the store's mutex
 	store   *store
 	engine  engine
 }
@@ -35,9 +33,8 @@ var (
 	_ db.Constrainer = (*Database)(nil)
 )
 
-// engine is what sessions talk to: the store, or a mutant around it. Its methods
-// are called with the store's mutex held, and commit or forget ends every
-// transaction of which read or readRange was called; forget may be called once more.
+// engine is the store, or a mutant around it. Its methods are called with the store's mutex held. Every transaction
+// that has called read or readRange ends with commit or forget; forget may be called once more.
 type engine interface {
 	read(tx *transaction, keys [][]byte, out []db.Entry) error
 	readRange(tx *transaction, r span) ([]entry, error)
@@ -45,15 +42,14 @@ type engine interface {
 	forget(tx *transaction)
 }
 
-// Open makes an empty store. The URL is memory: followed by nothing, or by ? and
-// parameters:
+// Open makes an empty store. The URL is memory: followed by nothing, or by ? and parameters:
 //
-//	mutant=NAME  plants the bug of that name; Mutants lists them
-//	rate=R       arms one shot of it in this share of all transfers (0.001)
-//	n=N          how many commits the mutant false-ack-on-crash loses (5)
+//	mutant=NAME  plants this bug; Mutants lists the names
+//	rate=R       arms the bug in this share of all transfers (0.001)
+//	n=N          number of commits that the mutant false-ack-on-crash loses (5)
 //	unknown=R    share of healthy commits whose answer is lost (0)
 //	abort=R      share of healthy commits that are refused at random (0)
-//	seed=S       of the one generator behind all of it (1)
+//	seed=S       seed of the only random generator (1)
 func Open(url string) (*Database, error) {
 	o, err := parse(url)
 	if err != nil {
@@ -69,14 +65,13 @@ func Open(url string) (*Database, error) {
 
 var (
 	errRefused = &db.Error{Class: db.Aborted, Code: "refused", Op: "commit",
-		Err: errors.New("the transaction was refused at random, as the address asks for")}
+		Err: errors.New("the transaction was refused at random, as requested by the URL")}
 	errUnknown = &db.Error{Class: db.Unknown, Code: "lost", Op: "commit",
 		Err: errors.New("the answer was lost: the transaction may have been applied")}
 )
 
-// commit does what honest databases do on bad days: they refuse transactions that
-// another try commits, and lose their answers. It breaks no promise: whether a
-// transaction whose answer is lost was applied never changes afterwards.
+// commit also does what honest databases do under failures: it refuses transactions that a retry commits, and it
+// loses answers. It breaks no promise: whether a transaction with a lost answer was applied never changes afterwards.
 func (d *Database) commit(tx *transaction) error {
 	d.store.addUp(tx)
 	if len(tx.writes) == 0 || d.options.unknown+d.options.abort == 0 {
@@ -97,7 +92,7 @@ func (d *Database) commit(tx *transaction) error {
 	return errUnknown
 }
 
-// Fired returns how many shots of the mutant have had their effect.
+// Fired returns how often the mutant's bug has had its effect.
 func (d *Database) Fired() int {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -107,7 +102,7 @@ func (d *Database) Fired() int {
 	return 0
 }
 
-// Info says how the store was opened, so that a mutant is not taken for the reference.
+// Info returns the parameters of the store too, so that a mutant is not mistaken for the reference.
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options
 	info := db.Info{Name: "memory", Version: "1", Durable: isolations.Source}
@@ -137,11 +132,10 @@ var isolations = db.Isolations{
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
 
-// Claim knows one isolation. A mutant claims it too: that is its lie.
+// Claim returns the claim of the only isolation. A mutant makes the same claim, which is false.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
-// Constrain declares the columns of values; it replaces what was declared before
-// and does not look at what is stored already.
+// Constrain declares the columns of values. It replaces earlier declarations, and does not check stored values.
 func (d *Database) Constrain(spaces []db.Keyspace) error {
 	for _, space := range spaces {
 		for _, c := range space.Columns {
@@ -178,5 +172,5 @@ func (d *Database) RangeSession(_ context.Context, o db.SessionOptions) (db.Rang
 	return &session{database: d}, nil
 }
 
-// Close does nothing: the store goes when nobody holds it.
+// Close does nothing: the garbage collector frees the store.
 func (d *Database) Close() error { return nil }

@@ -29,12 +29,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for url, text := range map[string]string{
-		"":                              "is of another database",
-		"sqlite:x":                      "is of another database",
-		"memory:secret":                 "nothing but ? and parameters may follow memory:",
-		"memory:me:secret@h?n=1":        "nothing but ? and parameters may follow memory:",
+		"":                              "belongs to another database",
+		"sqlite:x":                      "belongs to another database",
+		"memory:secret":                 "only ? and parameters may follow memory:",
+		"memory:me:secret@h?n=1":        "only ? and parameters may follow memory:",
 		"memory:?n=%secret":             "malformed",
-		"memory:?mutant=":               "is no mutant",
+		"memory:?mutant=":               "is not a mutant",
 		"memory:?mutant=lost-updates":   "the nearest is lost-update,",
 		"memory:?mutant=rubbish":        "unknown-lies",
 		"memory:?mutnat=torn":           "the nearest is mutant,",
@@ -165,14 +165,14 @@ func TestSessionMisuse(t *testing.T) {
 	must(t, d.Close())
 }
 
-// TestUnknownStaysTrue: what an unanswered commit left never changes, and the
-// session asks for a reset.
 func TestAdds(t *testing.T) {
 	d, err := Open("memory:")
 	must(t, err)
 	kvtest.Adds(t, "adds/", func() db.AddSession { return &session{database: d} })
 }
 
+// TestUnknownStaysTrue checks that the effect of an unanswered commit never changes, and that the session demands a
+// reset.
 func TestUnknownStaysTrue(t *testing.T) {
 	d, err := Open("memory:?unknown=1")
 	must(t, err)

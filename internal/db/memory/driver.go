@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"memory"}, Embedded: true, InMemory: true,
 	About: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",

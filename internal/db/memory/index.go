@@ -6,16 +6,16 @@ import (
 	"sort"
 )
 
-// runLength is the most records that one run of an index holds.
+// runLength is the largest number of records in one run of an index.
 const runLength = 512
 
-// index keeps records in the order of their keys: sorted runs, each before the
-// next and none empty, which split when they are full. An insert moves at most one run.
+// index keeps records in the order of their keys, as sorted runs that are never empty and split when they are full.
+// An insert moves at most one run.
 type index struct {
 	runs [][]*record
 }
 
-// insert adds a record whose key is not there yet.
+// insert adds a record with a new key.
 func (x *index) insert(r *record) {
 	if len(x.runs) == 0 {
 		x.runs = [][]*record{{r}}
@@ -43,7 +43,7 @@ func (x *index) from(from string) iter.Seq[*record] {
 	}
 }
 
-// run returns the first run that ends at key or after it.
+// run returns the index of the first run whose last key is ≥ key.
 func (x *index) run(key string) int {
 	return sort.Search(len(x.runs), func(i int) bool {
 		run := x.runs[i]
@@ -51,7 +51,7 @@ func (x *index) run(key string) int {
 	})
 }
 
-// position returns the place of the first record in run with a key ≥ key.
+// position returns the index of the first record in run with a key ≥ key.
 func position(run []*record, key string) int {
 	return sort.Search(len(run), func(i int) bool { return run[i].key >= key })
 }

@@ -10,9 +10,9 @@ import (
 
 // Mutant is one planted bug.
 type Mutant struct {
-	Name  string // as the parameter mutant takes it
-	Bug   string // the bug, and a real one of its kind where one is documented
-	Check string // the check that is meant to find it
+	Name  string // value of the parameter mutant
+	Bug   string // the bug, with a documented real one of its kind if there is one
+	Check string // the check that should find it
 	plant func(*mutation)
 }
 
@@ -45,29 +45,29 @@ type mutation struct {
 	*store
 	random *rand.Rand
 	rate   float64
-	n      int // of the mutant false-ack-on-crash
+	n      int // for the mutant false-ack-on-crash
 
-	// A shot is armed by a transfer, with the probability rate, and fired at the next
-	// opportunity. One whose effect is not certain yet is neither.
+	// A transfer arms a shot with the probability rate, and the next opportunity fires it. A shot whose effect is not
+	// certain yet is counted in neither.
 	armed, fired int
 
-	// The bug is in one or two of these; nil: not there.
+	// The bug is in one or two of these functions; the others are nil.
 	show  func(tx *transaction, keys [][]byte, out []db.Entry) error // called after a transaction's first read
 	hide  func(tx *transaction, r span, found []entry) []entry       // called after a writer's read of a range
-	check func(*transaction) error                                   // in place of the store's
-	apply func(*transaction, []update) error                         // in place of the store's
-	tried func(*transaction) bool                                    // reports a further try of a transaction that was refused
+	check func(*transaction) error                                   // replaces the store's
+	apply func(*transaction, []update) error                         // replaces the store's
+	tried func(*transaction) bool                                    // reports a retry of a refused transaction
 
-	commits map[uint64]footprint // the last ones, by number
-	order   []uint64             // a ring of the numbers kept
+	commits map[uint64]footprint // the last commits, by number
+	order   []uint64             // ring of the kept numbers
 	next    int
 	scratch []update
 }
 
-// footprint is the keys that one commit read and wrote.
+// footprint holds the keys that one commit read and wrote.
 type footprint struct{ reads, writes []string }
 
-// journalLength is how many commits are remembered; older ones are no opportunity.
+// journalLength is the number of remembered commits; older ones are no opportunity.
 const journalLength = 1 << 14
 
 func (o *options) mutate(s *store, random *rand.Rand) *mutation {
@@ -98,8 +98,8 @@ func (m *mutation) readRange(tx *transaction, r span) ([]entry, error) {
 	return m.hide(tx, r, found), nil
 }
 
-// commit arms a shot for some of the transactions that change existing records, so that
-// no load is spoilt and the rate is one of transfers.
+// commit arms a shot for some of the transactions that change existing records. So no load is damaged, and the rate
+// refers to transfers.
 func (m *mutation) commit(tx *transaction) error {
 	updates := m.updates(tx)
 	if again := m.tried != nil && m.tried(tx); !again && len(updates) > 0 && m.random.Float64() < m.rate {
@@ -132,20 +132,19 @@ func (m *mutation) commit(tx *transaction) error {
 
 func (m *mutation) fire() { m.armed--; m.fired++ }
 
-// lie is what a transaction was shown with a shot that was taken for it: a hit if the
-// transaction commits.
+// lie is a false read result of a transaction, for which a shot was taken. It counts if the transaction commits.
 type lie struct {
-	stands func() bool // the commit shows the mutant's bug and no other
-	missed func()      // the transaction ended otherwise
+	stands func() bool // the commit shows this mutant's bug and no other
+	missed func()      // called if the transaction ends otherwise
 }
 
-// deceive takes a shot for what tx was shown.
+// deceive takes a shot for a false read result of tx.
 func (m *mutation) deceive(tx *transaction, stands func() bool) {
 	m.armed--
 	tx.lie = &lie{stands, func() { m.armed++ }}
 }
 
-// deceived commits a transaction that was shown a lie.
+// deceived commits a transaction with a lie.
 func (m *mutation) deceived(tx *transaction) error {
 	l, err := tx.lie, error(errConflict)
 	if l.stands() {
@@ -168,12 +167,12 @@ func (m *mutation) forget(tx *transaction) {
 
 // update is a write that changes an existing record.
 type update struct {
-	write int // its place in the transaction's writes
+	write int // index in the transaction's writes
 	space *db.Keyspace
 	old   []byte
 }
 
-// updates returns the writes of tx that change existing records, until the next call.
+// updates returns the writes of tx that change existing records. The result is valid until the next call.
 func (m *mutation) updates(tx *transaction) []update {
 	m.scratch = m.scratch[:0]
 	for i, w := range tx.writes {
@@ -185,12 +184,11 @@ func (m *mutation) updates(tx *transaction) []update {
 	return m.scratch
 }
 
-// isRecord reports whether a mutant may spoil the key: all those that a keyspace
-// describes, or all keys where none was declared.
+// isRecord reports whether a mutant may damage the key: it must belong to a keyspace, if any are declared.
 func (m *mutation) isRecord(key string) bool { return len(m.spaces) == 0 || m.space(key) != nil }
 
-// change returns what a commit, or with 0 the newest one, made of a record that a mutant
-// may spoil, if both versions are kept and differ.
+// change returns the versions before and after a commit, or the newest commit for 0, of a record that a mutant may
+// damage. ok is false unless both are kept and differ.
 func (m *mutation) change(key string, commit uint64) (before, after version, ok bool) {
 	r, known := m.records[key]
 	if !known || !m.isRecord(key) {
@@ -223,7 +221,7 @@ func (m *mutation) created(tx *transaction) []string {
 	return out
 }
 
-// accept makes validation take the reads of the keys that want picks as they would be now.
+// accept makes validation accept the reads of the keys selected by want.
 func (m *mutation) accept(tx *transaction, want func(key string) bool) {
 	for i := range tx.reads {
 		if r := &tx.reads[i]; want(r.key) {
@@ -232,7 +230,7 @@ func (m *mutation) accept(tx *transaction, want func(key string) bool) {
 	}
 }
 
-// columns are those of a keyspace, none of no keyspace.
+// columns returns the columns of a keyspace, or none for nil.
 func columns(space *db.Keyspace) []db.Column {
 	if space == nil {
 		return nil
@@ -250,7 +248,7 @@ func money(space *db.Keyspace) (db.Column, bool) {
 	return db.Column{}, false
 }
 
-// fits reports whether a value is long enough for its columns; an older one may not be.
+// fits reports whether a value is long enough for its columns; an older value may not be.
 func fits(space *db.Keyspace, value []byte) bool {
 	return !slices.ContainsFunc(columns(space), func(c db.Column) bool { return len(value) < c.Offset+8 })
 }
@@ -259,7 +257,7 @@ func add(value []byte, c db.Column, n int64) {
 	order(c).PutUint64(value[c.Offset:], uint64(number(value, c)+n))
 }
 
-// place returns where key is in keys; -1 if nowhere.
+// place returns the index of key in keys, or -1.
 func place(keys [][]byte, key string) int {
 	return slices.IndexFunc(keys, func(k []byte) bool { return string(k) == key })
 }

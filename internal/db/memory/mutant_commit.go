@@ -6,10 +6,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// The mutants here spoil commits.
-
-// strikes makes the mutant whose strike changes the writes of a transaction before they
-// are applied. Without an opportunity a strike changes nothing and says false.
+// strikes returns a mutant whose strike changes the writes of a transaction before they are applied. Without an
+// opportunity strike changes nothing and returns false.
 func strikes(strike func(m *mutation, tx *transaction, updates []update) bool) func(*mutation) {
 	return func(m *mutation) {
 		m.apply = func(tx *transaction, updates []update) error {
@@ -27,7 +25,7 @@ func lostAck(_ *mutation, tx *transaction, _ []update) bool {
 	return true
 }
 
-// torn leaves out one record, one whose money changes where money is declared.
+// torn drops one record; if columns of money are declared, one whose money changes.
 func torn(m *mutation, tx *transaction, updates []update) bool {
 	updates = slices.DeleteFunc(updates, func(u update) bool {
 		c, ok := money(u.space)
@@ -90,7 +88,7 @@ func overdraft(m *mutation) {
 	}
 }
 
-// doubleApply moves Additive columns by twice their change, if that breaks no constraint.
+// doubleApply changes Additive columns by twice the amount, if that breaks no constraint.
 func doubleApply(m *mutation) {
 	m.apply = func(tx *transaction, updates []update) error {
 		late := m.keep(tx)
@@ -102,7 +100,7 @@ func doubleApply(m *mutation) {
 	}
 }
 
-// crash loses the last n acknowledged commits, none of them of a load.
+// crash loses the last n acknowledged commits, but none of a load.
 func crash(m *mutation) {
 	var log []kept // the last n commits, newest last
 	m.apply = func(tx *transaction, updates []update) error {
@@ -129,10 +127,10 @@ func crash(m *mutation) {
 	}
 }
 
-// unknownLies answers a commit with unknown and applies it only after a look-up
-// has found it absent and closed its id.
+// unknownLies answers a commit with unknown, and applies it only after a look-up has found it absent and closed its
+// id.
 func unknownLies(m *mutation) {
-	waiting := make(map[string]*kept) // by the keys that show which transaction it is
+	waiting := make(map[string]*kept) // by the keys that identify the transaction
 	m.apply = func(tx *transaction, updates []update) error {
 		own := m.created(tx)
 		if i := slices.IndexFunc(tx.writes, func(w write) bool { return waiting[w.key] != nil }); i >= 0 {
@@ -162,12 +160,12 @@ func unknownLies(m *mutation) {
 	}
 }
 
-// maxWaiting bounds how many transactions wait for a look-up.
+// maxWaiting bounds the number of transactions that wait for a look-up.
 const maxWaiting = 256
 
-// kept is the writes of a transaction and what was there before them; nil if nothing was.
+// kept holds the writes of a transaction and the values before them; nil for none.
 type kept struct {
-	own    []string // the keys that it had read as absent and wrote
+	own    []string // keys that it had read as absent and wrote
 	writes []write
 	before [][]byte
 }
@@ -180,9 +178,8 @@ func (m *mutation) keep(tx *transaction) kept {
 	return k
 }
 
-// applyLate applies writes now. Additive columns move by as much as they had been meant
-// to. It says false, and applies nothing, if that is forbidden, or with moving set if a
-// record would stay as it is.
+// applyLate applies writes now. Additive columns change by the original amount. It returns false and applies nothing
+// if a constraint forbids it or, with moving set, if a record would not change.
 func (m *mutation) applyLate(k kept, moving bool) bool {
 	late := transaction{writes: k.writes}
 	for i, w := range late.writes {

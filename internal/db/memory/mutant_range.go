@@ -2,16 +2,15 @@ package memory
 
 import "slices"
 
-// hides makes the mutant that lies to writers about what is in a range.
+// hides returns a mutant that hides entries of a range from writers.
 func hides(hide func(m *mutation, tx *transaction, r span, found []entry) []entry) func(*mutation) {
 	return func(m *mutation) {
 		m.hide = func(tx *transaction, r span, found []entry) []entry { return hide(m, tx, r, found) }
 	}
 }
 
-// phantom hides from a writer the youngest record of a range that a transaction, no load,
-// has inserted, and does not validate that. The writer must insert into the same range,
-// so that each of the two has missed what the other inserted.
+// phantom hides from a writer the youngest record of a range that a transaction, not a load, has inserted, and does
+// not validate it. The writer must insert into the same range, so that each of the two misses the other's record.
 func phantom(m *mutation, tx *transaction, r span, found []entry) []entry {
 	youngest, at := uint64(0), -1
 	for i, e := range found {

@@ -6,10 +6,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// The mutants here lie to transactions about what is stored. What is stored stays right,
-// but for what a writer makes of a lie.
+// The mutants here return false read results. The stored data stay right, except for the writes that follow from
+// them.
 
-// shows makes the mutant that lies to writers, or to readers, while a shot is armed.
+// shows returns a mutant that gives false results to writers or to readers while a shot is armed.
 func shows(readOnly bool, show func(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error) func(*mutation) {
 	return func(m *mutation) {
 		m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
@@ -21,8 +21,8 @@ func shows(readOnly bool, show func(m *mutation, tx *transaction, keys [][]byte,
 	}
 }
 
-// lostUpdate gives a writer an old version of one key and does not validate it. A
-// transaction that does not write this key would be another anomaly than this one.
+// lostUpdate gives a writer an old version of one key and does not validate it. If the transaction did not write this
+// key, the anomaly would be another one.
 func lostUpdate(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
 	for _, i := range m.random.Perm(len(keys)) {
 		key := string(keys[i])
@@ -38,23 +38,23 @@ func lostUpdate(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) err
 	return nil
 }
 
-// leak is the writes of one aborted transaction.
+// leak holds the writes of one aborted transaction.
 type leak struct {
 	values  map[string][]byte // of the existing records that it wrote
-	base    map[string]uint64 // the commit that they were at
+	base    map[string]uint64 // the commit of each before
 	of      *transaction      // of its session
-	own     []string          // the keys that it had read as absent and wrote: its next try writes them too
-	trying  bool              // its session has not gone on to another transaction
-	seen    []string          // the records that its one reader saw, who may be under way
+	own     []string          // keys that it had read as absent and wrote; its retry writes them too
+	trying  bool              // its session has not continued with another transaction
+	seen    []string          // records that its only reader saw, which may be in progress
 	refused int
 }
 
-// maxRefused bounds how often a leak refuses the transaction that it came from.
+// maxRefused bounds how often a leak refuses its transaction.
 const maxRefused = 1000
 
-// isOf reports whether tx, which has these keys, is a further try of the transaction that the
-// leak came from. Another client may write the same keys, as one that appends at the same
-// place. It notes if the session has gone on to another transaction.
+// isOf reports whether tx, which has these keys, is a retry of the leak's transaction. Another client may write the
+// same keys, for example by an append at the same place. isOf records whether the session has continued with another
+// transaction.
 func (l *leak) isOf(tx *transaction, has func(key string) bool) bool {
 	if l.of != tx {
 		return false
@@ -63,14 +63,14 @@ func (l *leak) isOf(tx *transaction, has func(key string) bool) bool {
 	return l.trying
 }
 
-// shows reports whether the leak can show a record, which has not moved on.
+// shows reports whether the leak can show a record, which must not have changed since.
 func (l *leak) shows(m *mutation, key string) bool {
 	commit, ok := l.base[key]
 	return ok && m.latest(key).commit == commit
 }
 
-// over reports whether the leak is none any more: a record that its reader saw has moved on,
-// or all records if it has no reader.
+// over reports whether the leak has ended: a record that its reader saw has changed, or all records if it has no
+// reader.
 func (l *leak) over(m *mutation) bool {
 	moved := func(key string) bool { return !l.shows(m, key) }
 	if l.seen != nil {
@@ -84,7 +84,7 @@ func (l *leak) over(m *mutation) bool {
 	return true
 }
 
-// show gives a reader of the keys what the leak has of them; false if that is nothing.
+// show gives a reader the leak's values of the keys. It returns false if there are none.
 func (l *leak) show(m *mutation, keys [][]byte, out []db.Entry) bool {
 	for i, key := range keys {
 		if key := string(key); l.shows(m, key) {
@@ -97,11 +97,10 @@ func (l *leak) show(m *mutation, keys [][]byte, out []db.Entry) bool {
 
 // dirtyRead shows the writes of an aborted transaction to one reader.
 //
-// The aborted transaction is tried again, and a try that found all as it was would commit
-// just what the reader has seen: nothing dirty would remain. So its tries are refused until a
-// record that the reader saw has moved on, or all as long as there is no reader. So that not
-// all sessions wait for each other to move their records on, a session whose transaction was
-// refused commits one before the next one is.
+// The aborted transaction is retried. If a retry found everything unchanged, it would commit exactly what the reader
+// has seen, and nothing dirty would remain. So its retries are refused until a record that the reader saw has
+// changed. While there is no reader, all records must have changed. Sessions could then wait for each other. So a
+// session whose transaction was refused commits one transaction before the next one is refused.
 func dirtyRead(m *mutation) {
 	var leaks []*leak
 	spared := map[*transaction]bool{}
@@ -133,7 +132,7 @@ func dirtyRead(m *mutation) {
 		}
 		for _, l := range leaks {
 			if l.seen == nil && l.show(m, keys, out) {
-				// A writer that writes nothing it saw dirty could be a later, honest try's reader.
+				// A writer that writes no dirty value could be the reader of a later, honest retry.
 				stands := func() bool { return tx.readOnly || slices.ContainsFunc(l.seen, tx.has) }
 				tx.lie = &lie{stands, func() {
 					m.armed++
@@ -166,7 +165,7 @@ func dirtyRead(m *mutation) {
 	}
 }
 
-// readSkew shows a reader one key as a transaction left it, and another as it was before.
+// readSkew shows a reader one key after a transaction and another key before it.
 func readSkew(m *mutation, _ *transaction, keys [][]byte, out []db.Entry) error {
 	places := make(map[string]int, len(keys))
 	for i, key := range keys {
@@ -189,9 +188,9 @@ func readSkew(m *mutation, _ *transaction, keys [][]byte, out []db.Entry) error 
 	return nil
 }
 
-// writeSkew gives a writer snapshot isolation in place of serializability: the snapshot
-// before an earlier writer, and validation of what it writes only. The earlier one read
-// what the later must write, and wrote what the later must not write.
+// writeSkew gives a writer snapshot isolation instead of serializability: the snapshot before an earlier writer, and
+// validation only of its writes. The earlier one read what the later must write, and wrote what the later must not
+// write.
 func writeSkew(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
 	newest, wrote := m.newest(keys)
 	earlier := m.commits[newest]
@@ -201,7 +200,7 @@ func writeSkew(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) erro
 	if _, _, ok := m.change(wrote, 0); !ok || len(read) == 0 {
 		return nil
 	}
-	delete(m.commits, newest) // its one chance: after a conflict it would fail again
+	delete(m.commits, newest) // its only chance: after a conflict it would fail again
 	m.deceive(tx, func() bool {
 		m.accept(tx, func(key string) bool { return !tx.has(key) })
 		return !slices.ContainsFunc(earlier.writes, tx.has) && slices.ContainsFunc(read, tx.has)
@@ -219,14 +218,14 @@ func (m *mutation) newest(keys [][]byte) (commit uint64, wrote string) {
 	return commit, wrote
 }
 
-// readBefore reads again, at the snapshot before a commit.
+// readBefore repeats the reads at the snapshot before a commit.
 func (m *mutation) readBefore(commit uint64, tx *transaction, keys [][]byte, out []db.Entry) error {
 	tx.snapshot, tx.reads = commit-1, tx.reads[:0]
 	return m.store.read(tx, keys, out)
 }
 
-// staleAge is how many commits ago the change that a stale read hides was made,
-// at least: enough for its client to have got the acknowledgement.
+// staleAge is the smallest age, in commits, of the change that a stale read hides: enough for its client to have
+// received the acknowledgement.
 const staleAge = 200
 
 // staleRead shows a reader the snapshot just before the newest change among the keys.
@@ -239,15 +238,15 @@ func staleRead(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) erro
 	return m.readBefore(newest, tx, keys, out)
 }
 
-// fork is two keys whose newest changes have nothing to do with each other. Its first
-// reader has seen that of x and not that of y.
+// fork holds two keys with independent newest changes. Its first reader has seen the change of x and not the change
+// of y.
 type fork struct {
 	x, y            string
 	xBefore, yAfter version
 }
 
-// forkWidth is how many of a reader's keys are tried for a fork, and maxForks how
-// many forks may wait for their second reader.
+// forkWidth is the number of a reader's keys that are tried for a fork. maxForks is the number of forks that may wait
+// for their second reader.
 const (
 	forkWidth = 8
 	maxForks  = 256

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// dirty opens a database whose mutant shows one aborted transaction, and so many sessions.
+// dirty opens a database whose mutant shows one aborted transaction, with a number of sessions.
 func dirty(t *testing.T, sessions int) (*mutation, []db.KVSession) {
 	t.Helper()
 	d, err := Open("memory:?mutant=dirty-read&rate=1e-9")
@@ -47,7 +47,7 @@ func set(ctx context.Context, s db.KVSession, key string, n uint64) error {
 	return s.Commit(ctx)
 }
 
-// push appends to a list at the place 1: it reads the end and that place, and writes both.
+// push appends to a list at place 1: it reads the end and that place, and writes both.
 func push(ctx context.Context, s db.KVSession) error {
 	if err := s.Begin(ctx, false); err != nil {
 		return err
@@ -63,8 +63,8 @@ func push(ctx context.Context, s db.KVSession) error {
 	return s.Commit(ctx)
 }
 
-// TestDirtyReadRefusesOnlyTheTransactionItCameFrom: another client that writes the same new
-// key commits, and so does the transaction itself then.
+// TestDirtyReadRefusesOnlyTheTransactionItCameFrom checks that another client that writes the same new key commits,
+// and that afterwards the transaction itself commits.
 func TestDirtyReadRefusesOnlyTheTransactionItCameFrom(t *testing.T) {
 	_, s := dirty(t, 2)
 	if err := push(t.Context(), s[0]); err == nil || db.ClassOf(err) != db.Aborted {
@@ -81,7 +81,7 @@ func TestDirtyReadRefusesOnlyTheTransactionItCameFrom(t *testing.T) {
 	}
 }
 
-// TestDirtyReadSparesASession: while every transaction arms a shot, each session commits.
+// TestDirtyReadSparesASession checks that each session commits even if every transaction arms a shot.
 func TestDirtyReadSparesASession(t *testing.T) {
 	m, s := dirty(t, 2)
 	m.rate = 1
@@ -99,7 +99,7 @@ func TestDirtyReadSparesASession(t *testing.T) {
 	}
 }
 
-// book adds to the record and writes a key of its own.
+// book adds to the record and writes its own key.
 func book(ctx context.Context, s db.KVSession, own string) error {
 	if err := s.Begin(ctx, false); err != nil {
 		return err

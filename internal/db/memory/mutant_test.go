@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// seen counts each kind of damage that the test's own knowledge finds. It looks
-// for pairs and sums directly, and so knows nothing of any checker.
+// seen counts each kind of damage by the test's own knowledge. It compares pairs and sums directly, without any
+// checker.
 func (e *end) seen() map[string]int {
 	found := map[string]int{}
 	e.sums(found)
@@ -51,7 +51,7 @@ func (e *end) sums(found map[string]int) {
 	}
 }
 
-// outcomes compares what clients were reported with the ledger.
+// outcomes compares the outcomes reported to clients with the ledger.
 func (e *end) outcomes(found map[string]int) {
 	for _, tx := range e.all {
 		legs, there := e.ledger[tx.id]
@@ -74,7 +74,7 @@ func (e *end) outcomes(found map[string]int) {
 	}
 }
 
-// orders compares what committed transactions read with who wrote what.
+// orders compares the reads of committed transactions with the writers.
 func (e *end) orders(found map[string]int) {
 	type at struct {
 		n       int
@@ -136,14 +136,13 @@ func (e *end) orders(found map[string]int) {
 	}
 }
 
-// halves reports whether a reader saw at x what a transfer left there, and at y
-// what was before the same transfer.
+// halves reports whether a reader saw x after a transfer and y before the same transfer.
 func halves(x, y leg, legs map[int64][]leg, writer int64) bool {
 	return slices.ContainsFunc(legs[writer], func(l leg) bool { return l.n == y.n && y.saw.version <= l.saw.version })
 }
 
-// skews counts pairs in which each of two transfers overwrote what the other had
-// read and not written; next is the one that overwrote what tx had read.
+// skews counts pairs of transfers in which each overwrote what the other had read and not written. next is the
+// transfer that overwrote what tx had read.
 func (e *end) skews(found map[string]int, tx done, next int64) {
 	other, ok := e.byID[next]
 	if !ok || other.kind != joint || next == tx.id {
@@ -158,20 +157,20 @@ func (e *end) skews(found map[string]int, tx done, next int64) {
 	}
 }
 
-// damage is the key of seen that shows a mutant.
+// damage returns the key of seen that shows a mutant.
 func damage(mutant string) string {
 	switch mutant {
 	case crashMutant:
 		return "lost-ack"
-	case "torn": // shows in the sum, too, unless what several transfers lost adds up to nothing
+	case "torn": // visible in the sum too, unless several lost amounts add up to zero
 		return "ledger"
 	}
 	return mutant
 }
 
-// leastDamage is how often damage must show after that many shots. What is seen
-// in a sum shows once. Of the others a few may hide: two lost updates of one
-// version show as one, and of a stale read the clients' clock may come too late.
+// leastDamage returns how often damage must be seen after a number of shots. Damage to a sum is seen once. Some other
+// damage may hide: two lost updates of one version are seen as one, and a stale read may be too late by the clients'
+// clock.
 func leastDamage(mutant string, fired int) int {
 	switch mutant {
 	case "torn", "phantom-money", "swap":
@@ -207,8 +206,8 @@ func TestMutantsShowThemselves(t *testing.T) {
 	}
 }
 
-// mutants are those of a test that looks for their damage. Under the race detector, which
-// costs a factor of ten, one is enough: all run the same code beside the line that is wrong.
+// mutants returns the mutants of a test that looks for their damage. Under the race detector, which costs a factor of
+// ten, one is enough, because all share their code except for the wrong line.
 func mutants() []Mutant {
 	if raceEnabled {
 		return Mutants()[:1]
@@ -216,7 +215,7 @@ func mutants() []Mutant {
 	return slices.DeleteFunc(Mutants(), func(m Mutant) bool { return m.Name == "phantom" }) // this bank reads no ranges
 }
 
-// TestMutantsUnderNoise: honest refusals and lost answers hide no mutant.
+// TestMutantsUnderNoise checks that honest refusals and lost answers hide no mutant.
 func TestMutantsUnderNoise(t *testing.T) {
 	for _, m := range mutants() {
 		url := "memory:?unknown=0.01&abort=0.02&mutant=" + m.Name
@@ -244,7 +243,7 @@ func TestHealthyShowsNothing(t *testing.T) {
 	}
 }
 
-// TestNothingToSpoil loads and reads only: no mutant may touch a load.
+// TestNothingToSpoil only loads and reads: no mutant may damage a load.
 func TestNothingToSpoil(t *testing.T) {
 	for _, m := range Mutants() {
 		b := openBank(t, "memory:?rate=1&mutant="+m.Name, 1000)

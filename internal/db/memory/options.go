@@ -18,21 +18,20 @@ type options struct {
 	unknown, abort float64
 }
 
-// maxN bounds what the mutant false-ack-on-crash keeps of the past.
+// maxN bounds the commits that the mutant false-ack-on-crash keeps.
 const maxN = 10_000
 
-// parse reads a URL. No error repeats what stands between memory: and the question
-// mark, or parameters that cannot be read: it may be a password that was meant for
-// another database.
+// parse reads a URL. No error repeats the text between memory: and the question mark, or parameters that cannot be
+// read. It may be a password that was meant for another database.
 func parse(text string) (options, error) {
 	o := options{rate: 0.001, seed: 1, n: 5}
 	rest, ok := strings.CutPrefix(text, "memory:")
 	if !ok {
-		return o, errors.New("an address that does not begin with memory: is of another database")
+		return o, errors.New("a URL that does not begin with memory: belongs to another database")
 	}
 	path, query, _ := strings.Cut(rest, "?")
 	if path != "" {
-		return o, errors.New("nothing but ? and parameters may follow memory:, as in memory:?mutant=NAME&rate=R")
+		return o, errors.New("only ? and parameters may follow memory:, as in memory:?mutant=NAME&rate=R")
 	}
 	style := address.Style{Product: "memory:"}
 	err := style.Read(query, address.Options{
@@ -52,7 +51,7 @@ func (o *options) setMutant(name string) error {
 		known = append(known, m.Name)
 	}
 	if !slices.Contains(known, name) {
-		return fmt.Errorf("is no mutant: %s", address.Known(name, "all are", known))
+		return fmt.Errorf("is not a mutant: %s", address.Known(name, "all are", known))
 	}
 	o.mutant = name
 	return nil

@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestPhantom: each of many transactions inserts into the range that it has read, and
-// alone is shown all that the earlier ones inserted; of the mutant it is not, once a shot.
+// TestPhantom lets each of many transactions insert into the range that it has read. A transaction must see all
+// earlier inserts; with the mutant one is missing per shot.
 func TestPhantom(t *testing.T) {
 	for _, mutant := range []string{"", "&mutant=phantom"} {
 		d, err := Open("memory:?rate=0.05" + mutant)
@@ -24,7 +24,7 @@ func TestPhantom(t *testing.T) {
 			if found != i {
 				missed++
 			}
-			s.Set([]byte("counter"), fmt.Append(nil, i)) // an update, which arms a shot now and then
+			s.Set([]byte("counter"), fmt.Append(nil, i)) // an update, which arms a shot from time to time
 			s.Set(fmt.Appendf(nil, "a/%d", i), []byte("x"))
 			must(t, s.Commit(t.Context()))
 		}

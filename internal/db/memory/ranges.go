@@ -3,14 +3,13 @@ package memory
 // span is the keys with from ≤ key < to.
 type span struct{ from, to string }
 
-// entry is what a transaction saw at a key of a range.
+// entry is a transaction's view of a key in a range.
 type entry struct {
 	key   string
 	value []byte // never changed
 }
 
-// readRange reads a range at the transaction's snapshot, as read reads keys. What came
-// into it later is passed over.
+// readRange reads a range at the transaction's snapshot, as read reads keys. It skips later entries.
 func (s *store) readRange(tx *transaction, r span) (found []entry, err error) {
 	if !tx.started {
 		tx.snapshot, tx.started = s.commits, true
@@ -33,8 +32,7 @@ func (s *store) readRange(tx *transaction, r span) (found []entry, err error) {
 	return found, nil
 }
 
-// changed says that a commit after the snapshot wrote a key of the range, one that it
-// made or deleted included.
+// changed reports whether a commit after the snapshot wrote, made or deleted a key of the range.
 func (s *store) changed(r span, snapshot uint64) bool {
 	for record := range s.order.from(r.from) {
 		if record.key >= r.to {

@@ -7,18 +7,18 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// maxWrites bounds how long one commit keeps the mutex.
+// maxWrites bounds the time for which one commit holds the mutex.
 const maxWrites = 1000
 
-// session is one client of a Database. Its writes are in tx, and the copies of what the
-// open transaction has read in Writes.
+// session is one client of a Database. Its writes are in tx. The copies of the open transaction's reads are in
+// Writes.
 type session struct {
 	optimistic.Session
 	database *Database
 	tx       transaction
 }
 
-// Begin starts a transaction; one that is still open is given up.
+// Begin starts a transaction and gives up an open one.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if s.Open {
 		s.Rollback()
@@ -31,7 +31,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// Read copies what it finds, so that nobody but the store holds its values.
+// Read copies its results, so that only the store holds its values.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	if err := s.CheckRead(ctx, keys, out); err != nil {
 		s.Rollback()
@@ -53,8 +53,8 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return err
 }
 
-// Range collects what it finds under the mutex, and calls entry without it: a version's
-// value is never changed.
+// Range collects its results under the mutex and calls entry without it, because the value of a version never
+// changes.
 func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	if err := s.CheckRead(ctx, nil, nil); err != nil {
 		s.Rollback()
@@ -112,7 +112,7 @@ func (s *session) Rollback() {
 	d.store.mu.Unlock()
 }
 
-// Scan collects all under the mutex, and calls entry without it.
+// Scan collects everything under the mutex and calls entry without it.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	if err := s.Usable(); err != nil {
 		return err

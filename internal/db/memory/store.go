@@ -9,29 +9,28 @@ import (
 	"stroppy/internal/db"
 )
 
-// keptVersions of a key are kept; who would need an older one is aborted.
+// keptVersions is the number of versions kept per key. A transaction that needs an older one is aborted.
 const keptVersions = 8
 
-// What a refused transaction gets, made once so that a conflict allocates nothing.
+// The errors of refused transactions, made once so that a conflict allocates nothing.
 var (
 	errConflict = &db.Error{Class: db.Aborted, Code: "conflict", Op: "commit",
 		Err: errors.New("another transaction has changed a key that this one had read")}
 	errTooOld = &db.Error{Class: db.Aborted, Code: "snapshot-too-old", Op: "read",
-		Err: fmt.Errorf("a key has changed %d times since the transaction's snapshot, and what it was before is not kept", keptVersions)}
+		Err: fmt.Errorf("a key has changed %d times since the transaction's snapshot, and its earlier value is not kept", keptVersions)}
 )
 
-// store is the reference: a map of keys to their last few versions, a counter
-// of commits, and one mutex. It is strictly serializable because a transaction
-// that writes takes effect at one moment inside its Commit, at which all that it
-// had read was still so; and one that only reads takes effect at the moment of
-// its first Read. The order of those moments is the order of the mutex.
+// store is the reference: a map of keys to their last few versions, a counter of commits, and one mutex. It is
+// strictly serializable for two reasons. A transaction that writes takes effect at one moment inside its Commit, when
+// all its reads are still current. A transaction that only reads takes effect at its first Read. The order of these
+// moments is the order of the mutex.
 //
-// Whoever calls its methods holds mu.
+// Callers of its methods hold mu.
 type store struct {
 	mu      sync.Mutex
 	records map[string]*record
 	order   index
-	commits uint64 // the number of the last commit that wrote
+	commits uint64 // number of the last commit that wrote
 	spaces  []db.Keyspace
 }
 
@@ -42,32 +41,31 @@ type record struct {
 	dropped  bool // there were more versions than are kept
 }
 
-// version is what one commit left at a key; the zero value, that none ever wrote it.
+// version is the state of a key after one commit. The zero value means that no commit ever wrote it.
 type version struct {
-	value  []byte // never changed; nil where the commit deleted the key
+	value  []byte // never changed; nil if the commit deleted the key
 	commit uint64
 }
 
-// transaction is an open transaction: what it has seen and what it will write.
+// transaction is an open transaction with its reads and its future writes.
 type transaction struct {
 	readOnly bool
 	started  bool   // it has a snapshot
-	snapshot uint64 // the number of the last commit that it sees
-	reads    []read // of one that may write
-	ranges   []span // the same
+	snapshot uint64 // number of the last commit that it sees
+	reads    []read // empty if it is read-only
+	ranges   []span // empty if it is read-only
 	writes   []write
-	number   uint64 // of its commit, once it is applied
-	lie      *lie   // a mutant's; the store has none
+	number   uint64 // of its commit, after it is applied
+	lie      *lie   // set by a mutant
 }
 
-// read says of which commit a version was seen, 0 where nobody had written the key.
+// read records the commit of a version that was seen; 0 if nobody had written the key.
 type read struct {
 	key  string
 	seen uint64
 }
 
-// write is a new value, which the store may keep; nil deletes. One that adds has its
-// value once addUp has been called.
+// write is a new value, which the store may keep; nil deletes. A write that adds has its value after addUp.
 type write struct {
 	key   string
 	value []byte
@@ -81,8 +79,8 @@ func (tx *transaction) begin(readOnly bool) {
 	*tx = transaction{readOnly: readOnly, reads: tx.reads[:0], ranges: tx.ranges[:0], writes: tx.writes[:0]}
 }
 
-// read reads the keys at the transaction's snapshot, which is taken at its first
-// read, when all acknowledged commits are in it.
+// read reads the keys at the transaction's snapshot. The first read takes the snapshot, which contains all
+// acknowledged commits.
 func (s *store) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 	if !tx.started {
 		tx.snapshot, tx.started = s.commits, true
@@ -108,8 +106,8 @@ func (s *store) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 	return nil
 }
 
-// commit applies all writes at once, or nothing and says why. Without writes
-// there is nothing to check: all reads came from one snapshot.
+// commit applies all writes at once, or returns an error and applies nothing. Without writes there is nothing to
+// check, because all reads came from one snapshot.
 func (s *store) commit(tx *transaction) error {
 	if len(tx.writes) == 0 {
 		return nil
@@ -121,8 +119,8 @@ func (s *store) commit(tx *transaction) error {
 	return nil
 }
 
-// addUp gives the writes that add their values: delta more than what the key holds now,
-// or than what an earlier write of the transaction makes of it.
+// addUp computes the values of writes that add: delta plus the key's present value, or plus the value by an earlier
+// write of the transaction.
 func (s *store) addUp(tx *transaction) {
 	for i := range tx.writes {
 		w := &tx.writes[i]
@@ -144,8 +142,8 @@ func (s *store) addUp(tx *transaction) {
 // forget is called when a transaction has ended without commit.
 func (s *store) forget(*transaction) {}
 
-// check refuses a transaction that has read a key which another has changed since,
-// absent keys included, and one that violates a constraint.
+// check refuses a transaction if another one has changed a key that it has read, absent keys included, or if it
+// violates a constraint.
 func (s *store) check(tx *transaction) error {
 	for _, r := range tx.reads {
 		if s.latest(r.key).commit != r.seen {
@@ -172,14 +170,14 @@ func (s *store) constrain(tx *transaction) error {
 			}
 			if n := number(w.value, c); c.NonNegative && n < 0 {
 				return &db.Error{Class: db.Constraint, Constraint: db.CheckFailed, Code: "check", Op: "commit",
-					Err: fmt.Errorf("column %s of key %q would be %d, and it must not be negative", c.Name, w.key, n)}
+					Err: fmt.Errorf("column %s of key %q would be %d, but must not be negative", c.Name, w.key, n)}
 			}
 		}
 	}
 	return nil
 }
 
-// apply gives the transaction the next number and writes what it wrote.
+// apply gives the transaction the next number and applies its writes.
 func (s *store) apply(tx *transaction) {
 	s.commits++
 	tx.number = s.commits
@@ -188,7 +186,7 @@ func (s *store) apply(tx *transaction) {
 	}
 }
 
-// put adds a version. Of two writes of one commit to one key the later one wins.
+// put adds a version. If one commit writes a key twice, the later write wins.
 func (s *store) put(key string, v version) {
 	r, known := s.records[key]
 	if !known {
@@ -211,8 +209,8 @@ func (s *store) put(key string, v version) {
 	}
 }
 
-// scan returns every entry with from ≤ key < to, in order, as it is now. The
-// values are never changed, so that they can be used without the mutex.
+// scan returns every present entry with from ≤ key < to, in order. The values never change, so they can be used
+// without the mutex.
 func (s *store) scan(from, to string) (keys []string, values [][]byte) {
 	for r := range s.order.from(from) {
 		if r.key >= to {
@@ -234,7 +232,7 @@ func (s *store) latest(key string) version {
 	return version{}
 }
 
-// space returns the keyspace that describes a key's value; nil if none does.
+// space returns the keyspace of a key, or nil.
 func (s *store) space(key string) *db.Keyspace {
 	for i := range s.spaces {
 		if prefix := s.spaces[i].Prefix; len(key) >= len(prefix) && key[:len(prefix)] == string(prefix) {
@@ -251,7 +249,7 @@ func (r *record) latest() version {
 	return version{}
 }
 
-// at returns the version that a snapshot sees; false if it is not kept any more.
+// at returns the version that a snapshot sees. It returns false if the version is no longer kept.
 func (r *record) at(snapshot uint64) (version, bool) {
 	for i := len(r.versions) - 1; i >= 0; i-- {
 		if r.versions[i].commit <= snapshot {
@@ -263,7 +261,7 @@ func (r *record) at(snapshot uint64) (version, bool) {
 
 func (v version) entry() db.Entry { return db.Entry{Value: v.value, Found: v.value != nil} }
 
-// number returns a column of a value that is long enough to have it.
+// number returns a column of a value that is long enough for it.
 func number(value []byte, c db.Column) int64 {
 	return int64(order(c).Uint64(value[c.Offset:]))
 }

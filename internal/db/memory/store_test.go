@@ -16,23 +16,22 @@ import (
 	"stroppy/internal/db"
 )
 
-// event is a committed transaction as the oracle needs it.
+// event is a committed transaction for the oracle.
 type event struct {
-	position   uint64 // of a writer its commit number, of a reader its snapshot
+	position   uint64 // commit number of a writer, snapshot of a reader
 	writes     map[string]string
-	saw        map[string]string // "" of an absent key
+	saw        map[string]string // "" for an absent key
 	start, end int64             // ticks of one clock
 }
 
-// snapshot is what a scan returned, somewhere between two commits.
+// snapshot is the result of a scan, somewhere between two commits.
 type snapshot struct {
 	low, high uint64
 	entries   map[string]string
 }
 
-// TestStrictlySerializable replays all committed transactions one by one in the
-// order of their commits and finds every read as it was, and that order agrees
-// with real time.
+// TestStrictlySerializable replays all committed transactions in the order of their commits. Every read must match,
+// and the order must agree with real time.
 func TestStrictlySerializable(t *testing.T) {
 	for _, url := range []string{"memory:", "memory:?unknown=0.02&abort=0.05&seed=3"} {
 		t.Run(url, func(t *testing.T) {
@@ -132,7 +131,7 @@ func randomTransaction(t *testing.T, s *session, clock *atomic.Int64, random *ra
 	err := s.Commit(ctx)
 	e.end = clock.Add(1)
 	if db.ClassOf(err) == db.Unknown && s.tx.number > 0 {
-		err = nil // applied after all
+		err = nil // it was applied
 	}
 	e.position = s.tx.snapshot
 	if len(e.writes) > 0 {
@@ -231,7 +230,7 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
-// put commits one value through a session of its own.
+// put commits one value through its own session.
 func put(t *testing.T, d *Database, key, value string) {
 	t.Helper()
 	s := &session{database: d}
@@ -319,7 +318,7 @@ func TestIndex(t *testing.T) {
 	for i := range 5000 {
 		key := string(binary.BigEndian.AppendUint32(nil, random.Uint32N(1<<31)))
 		if i < 2000 {
-			key = string(binary.BigEndian.AppendUint32(nil, uint32(i))) // in order, as a load
+			key = string(binary.BigEndian.AppendUint32(nil, uint32(i))) // in order, as in a load
 		}
 		if p, there := slices.BinarySearch(want, key); !there {
 			want = slices.Insert(want, p, key)
@@ -342,8 +341,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkTransfers is one transfer of two accounts out of 10,000 by one of 64
-// goroutines an iteration; conflicts are tried again.
+// BenchmarkTransfers measures one transfer between two of 10,000 accounts per iteration, by 64 goroutines. Conflicts
+// are retried.
 func BenchmarkTransfers(b *testing.B) {
 	for _, url := range []string{"memory:", "memory:?mutant=write-skew"} {
 		b.Run(url, func(b *testing.B) { benchmarkTransfers(b, url) })

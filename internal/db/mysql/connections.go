@@ -11,15 +11,14 @@ import (
 	"stroppy/internal/db"
 )
 
-// FreeConnections implements db.ConnectionLimited. It considers max_connections, without the extra connection
-// for administrators, and max_user_connections
-// (https://dev.mysql.com/doc/refman/8.4/en/too-many-connections.html,
-// https://dev.mysql.com/doc/refman/8.4/en/user-resources.html). Its own connection is not counted, because it
-// ends now.
+// FreeConnections implements db.ConnectionLimited. It considers max_connections, without the extra connection for
+// administrators, and max_user_connections (https://dev.mysql.com/doc/refman/8.4/en/too-many-connections.html,
+// https://dev.mysql.com/doc/refman/8.4/en/user-resources.html). Its own connection is not counted, because it ends
+// now.
 //
-// The number is not known if sessions use several servers, and behind a proxy, which is recognized by a
-// different connection number in the handshake. A proxy before replicating servers may spread connections
-// without changing the handshake, so there the connection must come from our own port.
+// The number is not known if sessions use several servers, and behind a proxy, which is recognized by a different
+// connection number in the handshake. A proxy before replicating servers may spread connections without changing the
+// handshake, so there the connection must come from our own port.
 func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
 	if d.address.spread && len(d.address.hosts) > 1 {
 		return free, nil
@@ -54,17 +53,17 @@ func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections
 	return free, err
 }
 
-// limitsQuery asks for max_connections and for max_user_connections, whose session value is the account's if
-// it has one. It also asks for the known number of connections, at least those from this machine, and whether
-// the user is an administrator whom the server's value does not bind.
+// limitsQuery asks for max_connections and for max_user_connections, whose session value is the account's if it has
+// one. It also asks for the known number of connections, at least those from this machine. The last column shows
+// whether the user is an administrator, to whom the server's value does not apply.
 const limitsQuery = `SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections,
 	(SELECT COUNT(*) FROM information_schema.PROCESSLIST p, information_schema.PROCESSLIST me
 		WHERE me.ID = CONNECTION_ID() AND p.USER = me.USER AND SUBSTRING_INDEX(p.HOST, ':', 1) = SUBSTRING_INDEX(me.HOST, ':', 1)),
 	@@SESSION.max_user_connections = @@GLOBAL.max_user_connections AND EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES
 		WHERE GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''') AND PRIVILEGE_TYPE IN ('SUPER', 'CONNECTION ADMIN', 'CONNECTION_ADMIN'))`
 
-// direct reports whether no proxy is known to be between client and server. spread requires more evidence
-// than the handshake.
+// direct reports whether no proxy is known to be between client and server. spread requires more evidence than the
+// handshake.
 func (c *control) direct(spread bool) (bool, error) {
 	row, err := c.row("SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()")
 	if err != nil {

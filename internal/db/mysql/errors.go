@@ -19,16 +19,16 @@ import (
 type meaning struct {
 	before, atCommit db.Class
 	kind             db.ConstraintKind
-	only             product  // the product that has these numbers; 0 for all; TiDB has those of MySQL
+	only             product  // the product with these numbers; 0 for all; TiDB shares MySQL's numbers
 	states           []string // the first two characters of SQLSTATEs (ISO/IEC 9075-2, table 38)
 	numbers          []uint16
 }
 
 // meanings is the table of the servers' error numbers. Names and texts are in
 // https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html and
-// https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference. MariaDB and MySQL share
-// the numbers below 1900. TiDB's numbers are in https://docs.pingcap.com/tidb/stable/error-codes. For other
-// numbers, the class of the SQLSTATE decides.
+// https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference. MariaDB and MySQL share the
+// numbers below 1900. TiDB's numbers are in https://docs.pingcap.com/tidb/stable/error-codes. For other numbers, the
+// class of the SQLSTATE decides.
 //
 // An error leaves the transaction open unless it is a deadlock, because InnoDB undoes only the statement
 // (https://dev.mysql.com/doc/refman/8.4/en/innodb-error-handling.html). This includes 1205, unless
@@ -40,16 +40,16 @@ type meaning struct {
 //     (https://mariadb.com/docs/galera-cluster/galera-architecture/certification-based-replication);
 //   - 1020 means the same within one node with innodb_snapshot_isolation, and 3101
 //     for Group Replication;
-//   - 1205 comes from the wait for the commit lock, and 1290 and 1836 from a
-//     server that became read-only; both are followed by a rollback
+//   - 1205 comes from the wait for the commit lock. 1290 and 1836 come from a
+//     server that became read-only. A rollback follows
 //     (sql/handler.cc, ha_commit_trans);
 //   - 1047 comes from a node outside the primary component, which refuses every
 //     command before examining it (sql/sql_parse.cc, do_command);
-//   - 1180, 3100 and 1026 come after something may have been written or sent, so
+//   - 1180, 3100 and 1026 come after something may have been written or sent. So
 //     the outcome is unknown, as after the end of the connection or the server.
 //
-// A full disk is Aborted before COMMIT: space can become free, so a later try may succeed, and the run should
-// show the outage rather than end.
+// A full disk is Aborted before COMMIT: space can become free, so a later try may succeed, and the run should show
+// the outage rather than end.
 var meanings = [...]meaning{
 	{before: db.Aborted, atCommit: db.Aborted, states: []string{"40"}, numbers: []uint16{ // transaction rollback
 		1213 /* ER_LOCK_DEADLOCK */, 1205 /* ER_LOCK_WAIT_TIMEOUT */, 1020, /* ER_CHECKREAD */
@@ -102,8 +102,7 @@ var meanings = [...]meaning{
 	{before: db.Unavailable, atCommit: db.Unknown, only: mariaDB, numbers: []uint16{1927 /* ER_CONNECTION_KILLED */}},
 	{before: db.Unavailable, atCommit: db.Unknown, only: mySQL, numbers: []uint16{
 		4031, // ER_CLIENT_INTERACTION_TIMEOUT
-		// For Group Replication, where a transaction waits at its beginning for the group or for a new
-		// primary.
+		// For Group Replication, where a transaction waits at its beginning for the group or for a new primary.
 		3781 /* ER_GR_HOLD_WAIT_TIMEOUT */, 3782 /* ER_GR_HOLD_KILLED */, 3783, /* ER_GR_HOLD_MEMBER_STATUS_ERROR */
 		3796 /* ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED */, 3797, /* ER_GRP_TRX_CONSISTENCY_BEFORE */
 		3798 /* ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN */, 3799, /* ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED */

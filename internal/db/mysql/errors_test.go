@@ -70,8 +70,8 @@ func TestErrorNumbersHaveTheirClass(t *testing.T) {
 	}
 }
 
-// TestErrorTableIsConsistent checks that every number occurs once, that each constraint has its kind, and
-// that COMMIT does not turn a certain outcome into another certain one.
+// TestErrorTableIsConsistent checks that every number occurs once and that each constraint has its kind. COMMIT must
+// not turn a certain outcome into another certain one.
 func TestErrorTableIsConsistent(t *testing.T) {
 	seen := map[uint16]bool{}
 	for _, m := range meanings {

@@ -14,8 +14,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// execute runs one statement, prepared if possible: this library cannot return the results of a prepared
-// CALL.
+// execute runs one statement, prepared if possible: this library cannot return the results of a prepared CALL.
 func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db.Error {
 	if p.call {
 		s.clear()
@@ -37,8 +36,8 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 	return nil
 }
 
-// one runs a prepared statement. An error of class Fatal names the statement. Rows go to the buffer as for
-// read. The connection must be armed.
+// one runs a prepared statement. An error of class Fatal names the statement. Rows go to the buffer as for read. The
+// connection must be armed.
 func (s *session) one(ctx context.Context, what string, at wire.Phase, p *prepared, args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, *db.Error) {
 	sent := s.out
 	affected, err := int64(0), s.prepare(p)
@@ -103,9 +102,9 @@ func (s *session) settle(r *db.Result, p *prepared, start int) {
 }
 
 // The marker is a query whose result set, recognized by its only column, shows that everything before it was
-// answered. A CALL with other statements needs one, because it may return any number of result sets. Other
-// packets do without it, which saves the server a twentieth of the work: every answer except the last
-// announces another one (SERVER_MORE_RESULTS_EXISTS,
+// answered. A CALL with other statements needs one, because it may return any number of result sets. Other packets do
+// without it, which saves the server a twentieth of the work: every answer except the last announces another one
+// (SERVER_MORE_RESULTS_EXISTS,
 // https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_sp.html).
 const (
 	ended  = "stroppy_ended"
@@ -122,8 +121,8 @@ type queue struct {
 
 func (q *queue) clear() { *q = queue{texts: q.texts[:0]} }
 
-// fits reports whether a statement can be sent with the queued ones. The library returns affected rows only
-// for a packet without rows, and the end of a CALL is recognized only by the marker or the end of the packet.
+// fits reports whether a statement can be sent with the queued ones. The library returns affected rows only for a
+// packet without rows. The end of a CALL is recognized only by the marker or the end of the packet.
 func (q *queue) fits(p *prepared) bool {
 	return !(p.rows && (q.counts || q.calls) || q.rows && p.statement.Counted)
 }
@@ -136,8 +135,8 @@ func (q *queue) add(p *prepared, args []db.Value) {
 	q.rows, q.calls, q.counts = q.rows || p.rows, q.calls || p.call, q.counts || p.statement.Counted
 }
 
-// send sends everything queued as one packet and reads the answers. It puts the beginning of the transaction
-// first, unless it was sent, and COMMIT last if at is committing.
+// send sends everything queued as one packet and reads the answers. It puts the beginning of the transaction first,
+// unless it was sent, and COMMIT last if at is committing.
 func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Error {
 	if err := s.arm(ctx, true); err != nil {
 		return wire.Lost(s.op(what), err, wire.Before)
@@ -178,8 +177,7 @@ type packet struct {
 	answers int         // how many are due, without the marker's
 	marked  bool        // the marker is at the end, and was not answered
 	sets    driver.Rows // the answers that have rows; nil until the packet is sent
-	// The server is at one of the statements [from, to) of the batch; COMMIT has the number after the last
-	// one.
+	// The server is at one of the statements [from, to) of the batch; COMMIT has the number after the last one.
 	from, to int
 }
 
@@ -242,8 +240,8 @@ func (x *packet) count() error {
 	return nil
 }
 
-// next sends the packet if necessary, and moves to the next answer with rows. It returns errUnanswered if
-// there is none.
+// next sends the packet if necessary, and moves to the next answer with rows. It returns errUnanswered if there is
+// none.
 func (x *packet) next() (err error) {
 	if x.sets == nil {
 		if x.sets, err = x.query(string(x.text)); err == nil && len(x.sets.Columns()) == 0 {

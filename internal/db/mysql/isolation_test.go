@@ -10,8 +10,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestLostUpdate checks that writing back a value that was read overwrites concurrent commits, unless the
-// isolation claims more than read committed.
+// TestLostUpdate checks that writing back a value that was read overwrites concurrent commits, unless the isolation
+// claims more than read committed.
 func TestLostUpdate(t *testing.T) {
 	_, url := fresh(t)
 	plain := drivertest.Open(t, Open, url)
@@ -78,8 +78,8 @@ func TestLostUpdate(t *testing.T) {
 	}
 }
 
-// TestSerializable runs two transactions that read both accounts and write one each. One waits for the other,
-// so one is the victim of a deadlock.
+// TestSerializable runs two transactions that read both accounts and write one each. One waits for the other, so one
+// is the victim of a deadlock.
 func TestSerializable(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
@@ -119,8 +119,8 @@ func TestSerializable(t *testing.T) {
 	})
 }
 
-// TestSnapshot checks that a read-only transaction sees one state, that of its beginning, at the isolation
-// named by the dialect.
+// TestSnapshot checks that a read-only transaction sees only the state at its beginning, at the isolation named by
+// the dialect.
 func TestSnapshot(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)

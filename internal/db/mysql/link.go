@@ -55,8 +55,8 @@ func (l *link) end() {
 	l.drop()
 }
 
-// connect opens a connection to the first host that answers and accepts writes, starting with the given one.
-// It sets the isolation unless that is empty.
+// connect opens a connection to the first host that answers and accepts writes, starting with the given one. It sets
+// the isolation unless that is empty.
 func (d *Database) connect(ctx context.Context, op, isolation string, first int) (*link, error) {
 	hosts := d.address.hosts
 	var failed []*db.Error
@@ -140,8 +140,8 @@ var (
 	errApart    = errors.New("it sees no majority of its group")
 )
 
-// takesWrites returns an error if the server accepts no writes. The values of the variable differ: 0 or 1,
-// OFF or ON, and in MariaDB 12 one of several words.
+// takesWrites returns an error if the server accepts no writes. The values of the variable differ: 0 or 1, OFF or ON,
+// and in MariaDB 12 one of several words.
 func (l *link) takesWrites(galera bool) error {
 	row, err := l.row("SELECT @@GLOBAL.read_only")
 	if err != nil {
@@ -162,8 +162,8 @@ func (l *link) takesWrites(galera bool) error {
 	return l.catchUp()
 }
 
-// catchUp waits until the node has applied everything that its cluster has committed, so that a new session
-// sees what an older one did on another node. Later transactions of the session follow the server's setting
+// catchUp waits until the node has applied everything that its cluster has committed. So a new session sees the work
+// of an older one on another node. Later transactions of the session follow the server's setting
 // (https://galeracluster.com/library/documentation/mysql-wsrep-options.html#wsrep-sync-wait).
 func (l *link) catchUp() error {
 	row, err := l.row("SELECT @@SESSION.wsrep_sync_wait")
@@ -183,11 +183,11 @@ func (l *link) catchUp() error {
 // consistency is the variable that determines what a transaction of Group Replication waits for.
 const consistency = "group_replication_consistency"
 
-// catchUpGroup is catchUp for a member of Group Replication. A transaction at level BEFORE waits for all
-// earlier commits of the group
-// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html). own is
-// the session's normal level. A member without a majority would wait for one, and a member that has left its
-// group does not wait. Versions before 8.0.14 have no levels.
+// catchUpGroup is catchUp for a member of Group Replication. A transaction at level BEFORE waits for all earlier
+// commits of the group
+// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html). own is the
+// session's normal level. A member without a majority would wait for one, and a member that has left its group does
+// not wait. Versions before 8.0.14 have no levels.
 func (l *link) catchUpGroup(own string) error {
 	if own == "" {
 		return nil
@@ -249,8 +249,8 @@ func (l *link) table(text string) ([][]string, error) {
 	}
 }
 
-// failure returns the error for a failed call of the library. out is the number of bytes sent before the
-// call: if it has not changed, nothing was done.
+// failure returns the error for a failed call of the library. out is the number of bytes sent before the call: if it
+// has not changed, nothing was done.
 func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase, out int64) *db.Error {
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, l.product, e, at)
@@ -276,9 +276,9 @@ type socket interface {
 	syscall.Conn
 }
 
-// counted is the connection below the client library. It knows what the library does not show: the number of
-// bytes sent, the error that ended the connection, and the deadline. The library's own time-outs and its
-// goroutine for contexts are not used.
+// counted is the connection below the client library. It knows what the library does not show: the number of bytes
+// sent, the error that ended the connection, and the deadline. The library's own time-outs and its goroutine for
+// contexts are not used.
 type counted struct {
 	socket // the same as in Deadlines
 	wire.Deadlines

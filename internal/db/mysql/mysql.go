@@ -13,47 +13,45 @@
 //
 // and any session variable of the server, such as innodb_snapshot_isolation=ON or
 // group_replication_consistency=BEFORE. A value that is not a single word is sent unchanged, so it may be an
-// expression, with text in quotes. With several hosts, a connection skips a host that does not answer, is
-// read-only, is a Galera node outside the primary component, or is a member of Group Replication without a
+// expression, with text in quotes. With several hosts, a connection skips a host that does not answer or is
+// read-only. It also skips a Galera node outside the primary component, and a member of Group Replication without a
 // majority. A new session waits until its node has everything that the cluster has committed.
 //
 // # Connections
 //
-// Package github.com/go-sql-driver/mysql makes the connections and speaks the protocol. Package database/sql
-// is not used, because its pool repeats a statement on another connection if the driver reports a bad
-// connection. A session is one connection of the library and ends with it. The connection below the library
-// counts the bytes sent, so that a COMMIT that never left this machine is known not to be done.
+// Package github.com/go-sql-driver/mysql makes the connections and speaks the protocol. Package database/sql is not
+// used, because its pool repeats a statement on another connection if the driver reports a bad connection. A session
+// is one connection of the library and ends with it. The connection below the library counts the bytes sent, so that
+// a COMMIT that never left this machine is known not to be done.
 //
 // # Modes
 //
 // Interactive prepares every statement once and sends each execution separately.
 //
-// The protocol has no pipelining: a client may send a command only after the answer to the previous one. A
-// server that received several at once would continue after a failed one, including COMMIT. Pipelined instead
-// sends START TRANSACTION, all statements and COMMIT as one text, with semicolons and literal arguments. The
-// server runs them in order and stops at the first error
-// (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so it reaches COMMIT only if
-// everything before was done.
+// The protocol has no pipelining: a client may send a command only after the answer to the previous one. A server
+// that received several at once would continue after a failed one, including COMMIT. Pipelined instead sends START
+// TRANSACTION, all statements and COMMIT as one text, with semicolons and literal arguments. The server runs them in
+// order and stops at the first error (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so it
+// reaches COMMIT only if everything before was done.
 //
-// The library returns affected rows only for a text without rows, and skips answers without rows in any other
-// text. Counted statements are therefore sent separately from those with rows. The refused statement is known
-// only within the range between the last rows that arrived and the next. If COMMIT is in that range, the
-// error counts as one of COMMIT.
+// The library returns affected rows only for a text without rows, and skips answers without rows in any other text.
+// Counted statements are therefore sent separately from those with rows. The refused statement is known only within
+// the range between the last rows that arrived and the next. If COMMIT is in that range, the error counts as one of
+// COMMIT.
 //
-// On Galera the server does not stop at the first error, so Pipelined is Interactive there. The same applies
-// to Group Replication, whose documentation promises nothing. If a transaction of another node takes the
-// locks of one that is between two statements of a text, MariaDB 10.11 with Galera 4 rolls it back, runs the
-// next statement in a new transaction, and commits half a transfer. If the statements are sent one by one,
-// the next one is refused with error 1213.
+// On Galera the server does not stop at the first error, so Pipelined is Interactive there. The same applies to Group
+// Replication, whose documentation promises nothing. A transaction of another node may take the locks of one that is
+// between two statements of a text. Then MariaDB 10.11 with Galera 4 rolls it back, runs the next statement in a new
+// transaction, and commits half a transfer. If the statements are sent one by one, the next one is refused with error
+// 1213.
 //
-// UPDATE returns no rows. A SELECT after it in the same transaction shows the result: the row is locked, and
-// its newest version belongs to the transaction, which sees it at every isolation.
+// UPDATE returns no rows. A SELECT after it in the same transaction shows the result: the row is locked, and its
+// newest version belongs to the transaction, which sees it at every isolation.
 //
 // # Money
 //
-// A decimal is bound as text in a CAST, or written as a decimal literal; both are exact. Plain text in
-// arithmetic would become a floating point number
-// (https://dev.mysql.com/doc/refman/8.4/en/type-conversion.html).
+// A decimal is bound as text in a CAST, or written as a decimal literal; both are exact. Plain text in arithmetic
+// would become a floating point number (https://dev.mysql.com/doc/refman/8.4/en/type-conversion.html).
 package mysql
 
 import (
@@ -71,8 +69,8 @@ import (
 // decimalType is the column type for money.
 const decimalType = "DECIMAL(20,2)"
 
-// Database is one database on one server, or on several that hold the same data. It holds no connection: each
-// session has its own, and other calls open one temporarily.
+// Database is one database on one server, or on several that hold the same data. It holds no connection: each session
+// has its own, and other calls open one temporarily.
 type Database struct {
 	address   *address
 	server    *server // as it was at Open
@@ -125,8 +123,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 }
 
 // demandsTLS returns the error of an Open that failed with err. If the account, or MariaDB's
-// require_secure_transport, demands TLS, a server reports a wrong password. The same user is then accepted
-// with TLS.
+// require_secure_transport, demands TLS, a server reports a wrong password. The same user is then accepted with TLS.
 func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	var denied *db.Error
 	if !errors.As(err, &denied) || denied.Code != "1045" || d.address.hosts[0].TLSConfig != "" && d.address.hosts[0].TLSConfig != "false" {
@@ -200,17 +197,17 @@ func (d *Database) op(what string) string {
 	return what + ", " + d.server.product.String() + " at " + d.address.where()
 }
 
-// Footprint returns the size of the files of the database's tables, including indexes and free space. Redo,
-// undo and binary logs belong to the whole server and are not included. A user without the PROCESS privilege
-// gets the server's estimate.
+// Footprint returns the size of the files of the database's tables, including indexes and free space. Redo, undo and
+// binary logs belong to the whole server and are not included. A user without the PROCESS privilege gets the server's
+// estimate.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	files := "information_schema.INNODB_TABLESPACES"
 	if d.server.product == mariaDB {
 		files = "information_schema.INNODB_SYS_TABLESPACES"
 	}
 	err = d.control(ctx, d.op("ask for its size"), func(c *control) error {
-		// Names are encoded like file names there, so a database with a special character in its name has no
-		// match and is estimated too.
+		// Names are encoded like file names there, so a database with a special character in its name has no match
+		// and is estimated too.
 		row, err := c.row("SELECT COUNT(*), COALESCE(SUM(FILE_SIZE), 0) FROM " + files +
 			" WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()")
 		if err == nil && row[0] != "0" {

@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// largeBatch is the length of queued statements from which they are sent without a request. It is far below
-// any max_allowed_packet.
+// largeBatch is the length of queued statements from which they are sent without a request. It is far below any
+// max_allowed_packet.
 const largeBatch = 1 << 20
 
 // session is one connection with at most one transaction.
@@ -130,8 +130,8 @@ func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	return nil
 }
 
-// beginning returns the statement that begins the transaction. If the isolation has a snapshot and one is
-// requested, it is taken immediately.
+// beginning returns the statement that begins the transaction. If the isolation has a snapshot and one is requested,
+// it is taken immediately.
 func (s *session) beginning() string {
 	switch {
 	case !s.readOnly:
@@ -263,15 +263,15 @@ func (s *session) undo(ctx context.Context) *db.Error {
 	return nil
 }
 
-// fail ends the transaction after an error: it is rolled back, or the connection is closed, which rolls back
-// too. Otherwise the next beginning would commit the earlier statements
+// fail ends the transaction after an error: it is rolled back, or the connection is closed, which rolls back too.
+// Otherwise the next beginning would commit the earlier statements
 // (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html).
 func (s *session) fail(ctx context.Context, err *db.Error) error {
 	switch {
 	case err.Class == db.Unknown || err.Class == db.Unavailable:
 		s.drop()
 	case s.state == wire.Open && s.undo(ctx) != nil:
-		s.drop() // the transaction is over all the same, and Begin will say that the session is broken
+		s.drop() // the transaction is over; Begin reports the broken session
 	}
 	s.state = wire.Idle
 	return err

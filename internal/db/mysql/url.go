@@ -28,13 +28,13 @@ type address struct {
 	spread  bool             // sessions begin with different hosts
 }
 
-// parameters lists the parameters of the client library that a URL may set. The others would break
-// assumptions of this driver, such as multiStatements, or let a server read local files.
+// parameters lists the parameters of the client library that a URL may set. The others would break assumptions of
+// this driver, such as multiStatements, or let a server read local files.
 var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
 
 // settings holds the session variables that this driver's statements rely on; see
-// https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables. A URL may
-// set others, and other values. innodb_lock_wait_timeout is set in configure.
+// https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables. A URL may set
+// others, and other values. innodb_lock_wait_timeout is set in configure.
 var settings = map[string]string{
 	"autocommit":         "1",
 	"completion_type":    "'NO_CHAIN'",
@@ -46,9 +46,9 @@ var settings = map[string]string{
 // variable matches the name of a session variable.
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// word matches a value that is text: words and the characters that join them in names, such as BEFORE,
-// READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin; the offset of a time zone, such as -05:00; and an
-// empty text, which sql_mode allows.
+// word matches a value that is text. It may be words with the characters that join them in names, such as BEFORE,
+// READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin. It may also be the offset of a time zone, such as -05:00,
+// or empty, which sql_mode allows.
 var word = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_,:./-]*|[+-][0-9]{1,2}:[0-9]{2})?$`)
 
 // bare lists words that SET accepts only without quotes, such as DEFAULT
@@ -79,8 +79,8 @@ func readURL(text string) (*address, error) {
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	unescaped := &addresses.UnescapedError{Form: style.Form}
-	// A / and a ? in the password move the hosts and the database into the apparent parameters. A variable's
-	// value may contain an @.
+	// A / and a ? in the password move the hosts and the database into the apparent parameters. A variable's value
+	// may contain an @.
 	if _, after, found := strings.Cut(query, "@"); found && strings.Contains(after, "/") {
 		return nil, style.Errorf("%w", unescaped)
 	}
@@ -124,7 +124,7 @@ func (a *address) configure(query string) (*client.Config, error) {
 		}
 	}
 	variables := maps.Clone(settings)
-	values, _ := url.ParseQuery(query) // its error is that of Read
+	values, _ := url.ParseQuery(query) // Read has returned the same error
 	for name := range values {
 		if options[name] == nil && variable.MatchString(name) {
 			options[name] = func(value string) error {
@@ -137,8 +137,8 @@ func (a *address) configure(query string) (*client.Config, error) {
 		return nil, err
 	}
 	if _, given := variables["innodb_lock_wait_timeout"]; !given {
-		// The wait must end with the server's own error, which shows that the statement was not done, before
-		// this driver's deadline.
+		// The wait must end with the server's own error, which shows that the statement was not done, before this
+		// driver's deadline.
 		variables["innodb_lock_wait_timeout"] = strconv.Itoa(max(1, int((a.answer * 4 / 5).Seconds())))
 	}
 	config, err := client.ParseDSN("/?" + library.Encode())

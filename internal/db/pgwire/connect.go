@@ -52,8 +52,8 @@ func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*lin
 	}, nil
 }
 
-// next returns the configuration of the next connection, which the caller may change. If the servers are
-// equal, it starts with the next of them.
+// next returns the configuration of the next connection, which the caller may change. If the servers are equal, it
+// starts with the next of them.
 func (d *Database) next() *pgconn.Config {
 	config := d.config.Copy()
 	if !d.flavor.Equal || len(config.Fallbacks) == 0 {
@@ -92,17 +92,16 @@ func (d *Database) prepareSession(ctx context.Context, conn *pgconn.PgConn, isol
 	return nil
 }
 
-// enableWarnings restores warnings in a session whose client_min_messages hides them because of its URL or
-// its user. Other sessions keep their value.
+// enableWarnings restores warnings in a session whose client_min_messages hides them because of its URL or its user.
+// Other sessions keep their value.
 const (
 	enableWarnings = "SELECT set_config('client_min_messages', 'warning', false)" + whereHidden
 	hidingSession  = "SELECT 1" + whereHidden
 	whereHidden    = " WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
 )
 
-// EnableNotices makes the server send its warnings on a connection, because one of them revokes the success
-// of a commit (see Flavor.Warning). A server that does not support this is not PostgreSQL and has no such
-// warning.
+// EnableNotices makes the server send its warnings on a connection, because one of them revokes the success of a
+// commit (see Flavor.Warning). A server that does not support this is not PostgreSQL and has no such warning.
 //
 // If no setting can be left in a session, a session that hides warnings is refused.
 func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error {
@@ -126,11 +125,11 @@ func Refused(err error) bool {
 	return ok && !isFatal(e)
 }
 
-// keepsImplicit reports whether all statements up to one Sync, and no others, form one transaction: a setting
-// for the rest of the transaction must exist for the next statement and be gone after the Sync. PostgreSQL
-// guarantees this. Some other servers and proxies send a Sync after each statement, so a part of a transfer
-// would be committed and the rest refused (ProxySQL issue 5118, CockroachDB issue 74187, Materialize pull
-// request 37932). Without a clear yes, the answer is no.
+// keepsImplicit reports whether all statements up to one Sync, and no others, form one transaction: a setting for the
+// rest of the transaction must exist for the next statement and be gone after the Sync. PostgreSQL guarantees this.
+// Some other servers and proxies send a Sync after each statement. Then a part of a transfer would be committed and
+// the rest refused (ProxySQL issue 5118, CockroachDB issue 74187, Materialize pull request 37932). Without a clear
+// yes, the answer is no.
 func (c *Control) keepsImplicit(ctx context.Context) (bool, error) {
 	const value = "one"
 	const read = "SELECT current_setting('stroppy.transaction', true)"

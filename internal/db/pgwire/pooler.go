@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// seePooler detects a pooler. If there is one, nothing is left in sessions, unless the URL says otherwise. A
-// pooler that assigns a session for one transaction cannot be distinguished by a few queries from one that
-// assigns it for the whole connection. What works with the first works with both.
+// seePooler detects a pooler. If there is one, nothing is left in sessions, unless the URL says otherwise. A pooler
+// that assigns a session for one transaction cannot be distinguished by a few queries from one that assigns it for
+// the whole connection. So every pooler is treated like the first kind.
 //
-// The key for cancelling a session contains the number of its process (PostgreSQL documentation, 55.2.1). If
-// another process answers, a pooler has invented the key.
+// The key for cancelling a session contains the number of its process (PostgreSQL documentation, 55.2.1). If another
+// process answers, a pooler has invented the key.
 func (d *Database) seePooler(ctx context.Context, c *Control) error {
 	row, err := c.Row(ctx, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -32,8 +32,8 @@ func (d *Database) Pooled() bool { return d.pooled }
 // consoleSettings lists the settings of PgBouncer that matter for measurements.
 var consoleSettings = []string{"pool_mode", "default_pool_size", "max_client_conn", "query_wait_timeout"}
 
-// namePooler asks PgBouncer's console ("Admin console" in its documentation) for its name and settings, which
-// not every user may do.
+// namePooler asks PgBouncer's console ("Admin console" in its documentation) for its name and settings, which not
+// every user may do.
 func (d *Database) namePooler(ctx context.Context) string {
 	const unnamed = "there is one, which does not let this user see its name and settings"
 	config := d.next()

@@ -19,8 +19,8 @@ func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Poole
 	return poolWith(t, s, map[string]string{"default_pool_size": size})
 }
 
-// TestPooledSessionsKeepTheirIsolation checks sessions that share two of the server's: they keep their own
-// isolation, and no transfer is torn.
+// TestPooledSessionsKeepTheirIsolation checks sessions that share two of the server's: they keep their own isolation,
+// and no transfer is torn.
 func TestPooledSessionsKeepTheirIsolation(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "2")
@@ -63,9 +63,8 @@ func TestPooledSessionsKeepTheirIsolation(t *testing.T) {
 	})
 }
 
-// TestPreparedBehindPooler checks that, with prepare=true, transactions have their own isolation in any
-// session of the server, and leave none there. With one session, the pooler need not track prepared
-// statements.
+// TestPreparedBehindPooler checks that, with prepare=true, transactions have their own isolation in any session of
+// the server, and leave none there. With one session, the pooler need not track prepared statements.
 func TestPreparedBehindPooler(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "1")
@@ -146,7 +145,7 @@ func TestPooledStreams(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsLostByPooler checks that the error says what to change if the URL demands prepared
+// TestPreparedStatementsLostByPooler checks that the error names the change to make if the URL demands prepared
 // statements and the pooler loses them.
 func TestPreparedStatementsLostByPooler(t *testing.T) {
 	server, name, _ := fresh(t)
@@ -162,8 +161,8 @@ func TestPreparedStatementsLostByPooler(t *testing.T) {
 	}
 }
 
-// TestHiddenWarningsAreRefusedBehindPooler covers sessions in which nothing can be left and that hide
-// warnings: a warning reports a commit that no standby has.
+// TestHiddenWarningsAreRefusedBehindPooler covers sessions in which nothing can be left and that hide warnings: a
+// warning reports a commit that no standby has.
 func TestHiddenWarningsAreRefusedBehindPooler(t *testing.T) {
 	_, name, url := fresh(t)
 	direct := drivertest.Open(t, openURL, url)
@@ -173,8 +172,8 @@ func TestHiddenWarningsAreRefusedBehindPooler(t *testing.T) {
 	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
 }
 
-// TestDescribedOnce checks that a second session reuses the column types that the first one asked for, and so
-// needs one round trip.
+// TestDescribedOnce checks that a second session reuses the column types that the first one asked for, and so needs
+// one round trip.
 func TestDescribedOnce(t *testing.T) {
 	_, _, url := fresh(t)
 	d := drivertest.Open(t, openURL, url+"&prepare=false")

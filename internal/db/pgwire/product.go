@@ -5,10 +5,9 @@ import (
 	"regexp"
 )
 
-// products lists servers of this protocol by their version(), such as "PostgreSQL 15.18 (Debian
-// 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by …", "CockroachDB OSS v20.1.5
-// (x86_64-unknown-linux-gnu, built …)" or "PostgreSQL 11.2-YB-2.20.1.0-b0 on …". The first match counts,
-// because many begin with the name of PostgreSQL but do not share its claims and errors.
+// products lists servers of this protocol by their version(), such as "CockroachDB OSS v20.1.5
+// (x86_64-unknown-linux-gnu, built …)" or "PostgreSQL 11.2-YB-2.20.1.0-b0 on …". The first match counts, because many
+// begin with the name of PostgreSQL but do not share its claims and errors.
 var products = []struct {
 	says   *regexp.Regexp
 	name   string
@@ -25,8 +24,8 @@ var products = []struct {
 	{regexp.MustCompile(`^PostgreSQL \d`), "PostgreSQL", "postgres"},
 }
 
-// refuses returns the reason why a server with this version() is not the product, as a clause after its
-// address, or an empty string. A server without version() has an empty version.
+// refuses returns the reason why a server with this version() is not the product, as a clause after its address, or
+// an empty string. A server without version() has an empty version.
 func refuses(product, version string) string {
 	for _, p := range products {
 		switch {
@@ -39,5 +38,5 @@ func refuses(product, version string) string {
 		}
 		return fmt.Sprintf("the server is %s, whose claims and errors are not known here: take a %s server", p.name, product)
 	}
-	return fmt.Sprintf("the server does not say that it is %s: take the address of a %s server", product, product)
+	return fmt.Sprintf("the server does not identify itself as %s: use the address of a %s server", product, product)
 }

@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFlavor and BulkLoader are those of PostgreSQL. The package's external tests set them, because the
-// flavor's package imports this one.
+// TestFlavor and BulkLoader belong to PostgreSQL. The package's external tests set them, because the flavor's package
+// imports this one.
 var (
 	TestFlavor *Flavor
 	BulkLoader func(*Database) db.BulkLoader

@@ -41,7 +41,7 @@ type session struct {
 	text    []byte      // behind the values
 }
 
-// link is what a session loses with its connection.
+// link is the state that a session loses with its connection.
 type link struct {
 	*connection
 	statements map[*db.Statement]*prepared
@@ -83,8 +83,7 @@ func (d *Database) session(options db.SessionOptions) *session {
 	return s
 }
 
-// Reset closes the connection and opens a new one. For streams, the first caller opens it, and the others use
-// it.
+// Reset closes the connection and opens a new one. For streams, the first caller opens it, and the others use it.
 func (s *session) Reset(ctx context.Context) error {
 	s.drop()
 	to := &s.link
@@ -235,7 +234,7 @@ func (s *session) fail(ctx context.Context, err *db.Error) error {
 		s.drop()
 	case s.link != nil && s.status != 'I':
 		if s.undo(ctx) != nil {
-			s.drop() // the transaction is over all the same, and Begin will say that the session is broken
+			s.drop() // the transaction is over; Begin reports the broken session
 		}
 	}
 	s.release()

@@ -12,9 +12,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// split starts a proxy before the server at a URL that, like some poolers, sends its own Sync after each
-// statement, so that each becomes a transaction. If lasting is set, settings for one transaction persist. It
-// returns the proxy's URL.
+// split starts a proxy before the server at a URL. Like some poolers, it sends its own Sync after each statement, so
+// that each becomes a transaction. If lasting is set, settings for one transaction persist. It returns the proxy's
+// URL.
 func split(t *testing.T, server string, lasting bool) string {
 	t.Helper()
 	return drivertest.Relay(t, server, func(client, backend net.Conn) {
@@ -76,8 +76,8 @@ func toClient(client, backend net.Conn, asked <-chan bool) {
 	}
 }
 
-// TestStatementsThatAreTornApart checks that a transfer is complete behind a proxy that makes each statement
-// a transaction.
+// TestStatementsThatAreTornApart checks that a transfer is complete behind a proxy that makes each statement a
+// transaction.
 func TestStatementsThatAreTornApart(t *testing.T) {
 	_, _, url := fresh(t)
 	bank.Make(t, drivertest.Open(t, openURL, url), 2)

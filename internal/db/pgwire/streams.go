@@ -8,10 +8,10 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Streams implements db.Multiplexer[db.SQLSession]. Transactions that need no result before their end are
-// sent together, each with its own Sync, by the first stream that finds the connection free; it reads all
-// answers. So one system call carries several of them, and the server runs them in sequence. A transaction
-// that needs an earlier result owns the connection until its end.
+// Streams implements db.Multiplexer[db.SQLSession]. Transactions that need no result before their end are sent
+// together, each with its own Sync. The first stream that finds the connection free sends them and reads all answers.
+// So one system call carries several of them, and the server runs them in sequence. A transaction that needs an
+// earlier result owns the connection until its end.
 //
 // Mode must be Pipelined, because a session that waits for each statement has nothing to share.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.SQLSession, error) {
@@ -39,8 +39,8 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 type sharedConn struct {
 	*wire.Multiplexer[*session]
 
-	// The exchange of several streams ends with this context and not with one stream's, because that would
-	// end all. A stream waits for its answer or for the connection's time-out.
+	// The exchange of several streams ends with this context and not with one stream's, because that would end all. A
+	// stream waits for its answer or for the connection's time-out.
 	context context.Context
 	end     context.CancelFunc
 
@@ -66,8 +66,8 @@ type stream struct {
 // owns reports whether no other session uses the session's connection now.
 func (s *session) owns() bool { return s.stream == nil || s.stream.owned }
 
-// acquire makes the session the owner of its connection until release. It fails if the connection that the
-// session knows is gone.
+// acquire makes the session the owner of its connection until release. It fails if the connection that the session
+// knows is gone.
 func (s *session) acquire(op string) error {
 	if s.owns() {
 		return nil
@@ -93,8 +93,8 @@ func (s *session) release() {
 	}
 }
 
-// preparedFor returns a statement that is prepared on the session's connection. Each stream has its own list,
-// because only the owner may use the connection's.
+// preparedFor returns a statement that is prepared on the session's connection. Each stream has its own list, because
+// only the owner may use the connection's.
 func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*prepared, error) {
 	known := s.link.statements
 	if t := s.stream; t != nil {
@@ -121,7 +121,7 @@ func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*pr
 	return p, nil
 }
 
-// commitTogether commits a transaction that was not sent yet, in one exchange with those of other streams.
+// commitTogether commits a transaction that was not sent yet, in one exchange with other streams' transactions.
 func (s *session) commitTogether(ctx context.Context) error {
 	s.state = wire.Idle
 	if ctx.Err() != nil {
@@ -143,8 +143,8 @@ func (s *session) commitTogether(ctx context.Context) error {
 	return err
 }
 
-// takes adds a session's transaction to the batch, as long as the socket buffers certainly hold it. A single
-// message is always shorter.
+// takes adds a session's transaction to the batch, as long as the socket buffers certainly hold it. A single message
+// is always shorter.
 func (t *sharedConn) takes(s *session) bool {
 	switch {
 	case s.link == nil || s.link != t.link:

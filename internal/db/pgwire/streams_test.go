@@ -41,8 +41,8 @@ func together(streams []*session, do func(i int, l *session)) {
 	group.Wait()
 }
 
-// TestStreamsAreTransactionsOfTheirOwn checks that streams of one connection get their own results, that a
-// refused transaction affects no other, and that a transaction with early results is not torn apart.
+// TestStreamsAreTransactionsOfTheirOwn checks that streams of one connection get their own results and that a refused
+// transaction affects no other. A transaction with early results must not be torn apart.
 func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 	d := openFresh(t)
 	const count = 12
@@ -160,8 +160,8 @@ func TestStreamsTravelTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsSurviveTheirConnection checks that after the server ends the connection, every stream gets an
-// error, running transactions are unknown, and acknowledged ones exist.
+// TestStreamsSurviveTheirConnection checks that after the server ends the connection, every stream gets an error,
+// running transactions are unknown, and acknowledged ones exist.
 func TestStreamsSurviveTheirConnection(t *testing.T) {
 	d := openFresh(t)
 	const count = 8
@@ -217,8 +217,8 @@ func TestStreamsSurviveTheirConnection(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime checks that a stream whose context has ended sends nothing, and that a stream
-// that waits for each statement is refused.
+// TestStreamsEndWithTheirTime checks that a stream whose context has ended sends nothing, and that a stream that
+// waits for each statement is refused.
 func TestStreamsEndWithTheirTime(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 1)

@@ -8,12 +8,12 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// codes maps meanings to SQLSTATE codes, and to two-character classes for codes that are not listed. The
-// names are from the PostgreSQL documentation, Appendix A, "PostgreSQL Error Codes".
+// codes maps meanings to SQLSTATE codes, and to two-character classes for codes that are not listed. The names are
+// from the PostgreSQL documentation, Appendix A, "PostgreSQL Error Codes".
 //
-// A full disk or exhausted memory (53) and an I/O error (58) are Aborted. The server answered and has rolled
-// back. Vacuum, the removal of old WAL or an operator can free space, so a later try may succeed, and the run
-// should show the outage rather than end.
+// A full disk or exhausted memory (53) and an I/O error (58) are Aborted. The server answered and has rolled back.
+// Vacuum, the removal of old WAL or an operator can free space, so a later try may succeed. The run should show the
+// outage rather than end.
 var codes = map[pgwire.Meaning][]string{
 	{Class: db.Unknown}: {"08007", "40003"}, // transaction_resolution_unknown, statement_completion_unknown
 	{Class: db.Aborted}: {
@@ -52,14 +52,14 @@ var errLocalOnly = errors.New("the server has committed the transaction on itsel
 	"replicated it to the synchronous standby, so that a fail-over can lose it")
 
 // errNoTransaction is the error of a COMMIT outside of a transaction, whose outcome is unknown.
-var errNoTransaction = errors.New("the server says that no transaction was open when COMMIT came: " +
+var errNoTransaction = errors.New("the server reports that no transaction was open at COMMIT: " +
 	"something between client and server has changed the connection")
 
 // warning returns an error if a notice during a commit revokes its success.
 //
-// The function that waits for the synchronous standby warns if the wait is cancelled or the session is
-// terminated (src/backend/replication/syncrep.c, SyncRepWaitForLSN). The text is in the server's language,
-// but the function name in the notice is not.
+// The function that waits for the synchronous standby warns if the wait is cancelled or the session is terminated
+// (src/backend/replication/syncrep.c, SyncRepWaitForLSN). The text is in the server's language, but the function name
+// in the notice is not.
 func warning(routine, code, message, detail string) error {
 	switch {
 	case routine == "SyncRepWaitForLSN",

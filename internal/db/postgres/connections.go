@@ -9,17 +9,15 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// freeQuery asks for the limits of connections and for how many each of them counts. Its
-// columns are those of figures.
+// freeQuery asks for the limits of connections and for the number that counts for each of them. Its columns match the
+// fields of figures.
 //
-// A slot of max_connections is taken by each client's process, since version 12 by no
-// others, and some slots are kept for superusers and, since 16, for a role
-// (src/backend/utils/init/postinit.c, InitPostgres). CONNECTION LIMIT counts the sessions of
-// a role or a database, those of replication too, and no superuser is refused for it.
+// Each client's process takes a slot of max_connections; before version 12 other processes did too. Some slots are
+// reserved for superusers and, since 16, for a role (src/backend/utils/init/postinit.c, InitPostgres). CONNECTION
+// LIMIT counts the sessions of a role or a database, including replication. It does not apply to superusers.
 //
-// A user without pg_read_all_stats does not see what kind of process others have. Those that
-// run for a user and are no client's are bounded by max_worker_processes and
-// max_wal_senders, so that what is counted is never more than what is there.
+// A user without pg_read_all_stats does not see the kind of other users' processes. Processes that belong to a user
+// but not to a client are bounded by max_worker_processes and max_wal_senders. So the count is never too high.
 func freeQuery(version int) string {
 	reserved := "0"
 	if version >= 16 {

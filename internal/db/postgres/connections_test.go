@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFreeConnections checks that the tightest limit is found, by a superuser and by a user who does not see
-// other sessions, and that open sessions reduce it.
+// TestFreeConnections checks that a superuser, and a user who does not see other sessions, find the tightest limit.
+// Open sessions must reduce it.
 func TestFreeConnections(t *testing.T) {
 	const most, reserved = 60, 3
 	pg := servers.Start(t, map[string]string{"max_connections": "60", "max_worker_processes": "2", "max_wal_senders": "3"})
@@ -60,7 +60,7 @@ func TestFreeConnections(t *testing.T) {
 		t.Errorf("with 20 sessions more %d are free, before them %d", after.Count, before.Count)
 	}
 	teller := as("teller", "postgres")
-	// Of the invisible ones, five may not be clients.
+	// Up to five of the invisible processes may not be clients.
 	hidden := max(0, 20+others-5)
 	if free := count(teller); free.Count != most-reserved-hidden || free.Limit != "max_connections = 60, 3 of them reserved" {
 		t.Errorf("a user has %+v", free)

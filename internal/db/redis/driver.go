@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"redis", "rediss"}, Port: "6379", Bindable: true,
 	About: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  " +

@@ -48,8 +48,8 @@ func TestConcurrentTransfersKeepTheSum(t *testing.T) {
 	}
 }
 
-// heldUp runs a test in each mode, within one process and between two handles, with a session that wants to
-// write while another transaction is open. Afterwards the session must be ready.
+// heldUp runs a test in each mode, within one process and between two handles. Its session wants to write while
+// another transaction is open. Afterwards the session must be ready.
 func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSession)) {
 	for _, name := range []string{"one process", "two handles"} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSes
 	}
 }
 
-// TestWriterWaitsInVain checks that a writer that waits too long is Aborted, by the queue within one process
-// and by SQLite between two.
+// TestWriterWaitsInVain checks that a writer that waits too long is Aborted, by the queue within one process and by
+// SQLite between two.
 func TestWriterWaitsInVain(t *testing.T) {
 	heldUp(t, "busy_timeout=30ms", func(t *testing.T, s db.SQLSession) {
 		err := transact(t, s, sql("UPDATE a SET balance = 5"))
@@ -185,8 +185,8 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestCommitIsHeldUp checks that, with a rollback journal, a COMMIT delayed by a reader is not applied and
-// may be tried again.
+// TestCommitIsHeldUp checks that, with a rollback journal, a COMMIT delayed by a reader is not applied and may be
+// tried again.
 func TestCommitIsHeldUp(t *testing.T) {
 	inModes(t, "journal=delete&busy_timeout=30ms", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
@@ -212,8 +212,8 @@ func TestCommitIsHeldUp(t *testing.T) {
 	})
 }
 
-// TestPipelinedHoldsNoLock checks that pipelined statements wait for COMMIT, so that an open transaction with
-// queued statements delays no other.
+// TestPipelinedHoldsNoLock checks that pipelined statements wait for COMMIT, so that an open transaction with queued
+// statements delays no other.
 func TestPipelinedHoldsNoLock(t *testing.T) {
 	d, _ := openNew(t, "busy_timeout=0s")
 	constrained(t, d)
@@ -269,9 +269,9 @@ func (c *lateContext) Err() error {
 	return nil
 }
 
-// TestCommitIsNotInterrupted checks that a running COMMIT is not interrupted. SQLite calls its progress
-// handler after a number of instructions over all executions of a statement, and would report an interrupt
-// even after COMMIT has taken effect.
+// TestCommitIsNotInterrupted checks that a running COMMIT is not interrupted. SQLite counts the instructions of all
+// executions of a statement before it calls its progress handler. So it would report an interrupt even after COMMIT
+// has taken effect.
 func TestCommitIsNotInterrupted(t *testing.T) {
 	d, _ := openNew(t, "synchronous=off")
 	s := openSession(t, d, db.Interactive)

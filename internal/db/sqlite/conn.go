@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// conn is one connection: a thin layer over SQLite's C interface, which modernc.org/sqlite/lib translates to
-// Go. That module's driver for database/sql allocates for each row, argument and result, and starts a
-// goroutine for each call with a cancellable context; this package does neither.
+// conn is one connection: a thin layer over SQLite's C interface, which modernc.org/sqlite/lib translates to Go. That
+// module's driver for database/sql allocates for each row, argument and result. It also starts a goroutine for each
+// call with a cancellable context. This package does neither.
 //
 // A conn is used by one goroutine at a time, so it is opened with NOMUTEX. Both callbacks run on the calling
 // goroutine.
@@ -28,8 +28,8 @@ type conn struct {
 	ctx     context.Context // ends the call under way
 	timeout time.Duration   // the longest wait for a lock of another process
 	waiting time.Time       // since when a lock is waited for
-	// committing is set while COMMIT runs. SQLite calls its progress handler even then, but a durable commit
-	// must not be reported as interrupted.
+	// committing is set while COMMIT runs. SQLite calls its progress handler even then, but a durable commit must not
+	// be reported as interrupted.
 	committing bool
 
 	// SQLite holds the addresses of these functions; the fields keep them alive.
@@ -42,8 +42,8 @@ type conn struct {
 
 const (
 	pointerSize = unsafe.Sizeof(uintptr(0))
-	// progressOps is the number of virtual machine instructions between two looks at the context: some tens
-	// of microseconds.
+	// progressOps is the number of virtual machine instructions between two looks at the context: some tens of
+	// microseconds.
 	progressOps = 4096
 )
 
@@ -115,8 +115,7 @@ func (c *conn) simple(ctx context.Context, op string, statement *db.Statement) e
 }
 
 // Begin implements Conn. A writer begins IMMEDIATE, so that its snapshot cannot become outdated
-// (SQLITE_BUSY_SNAPSHOT). A reader begins DEFERRED, which never waits and reads one snapshot from its first
-// read on.
+// (SQLITE_BUSY_SNAPSHOT). A reader begins DEFERRED, which never waits and reads one snapshot from its first read on.
 func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	if readOnly {
 		return c.simple(ctx, opBegin, beginDeferred)
@@ -222,8 +221,8 @@ func (c *conn) exec(sql string) error {
 	return err
 }
 
-// text runs one statement without parameters to its end. It returns the first column of the first row as
-// text, or an empty string. Outside of a transaction, a statement that writes commits itself.
+// text runs one statement without parameters to its end. It returns the first column of the first row as text, or an
+// empty string. Outside of a transaction, a statement that writes commits itself.
 func (c *conn) text(sql string) (first string, err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -244,8 +243,8 @@ func (c *conn) text(sql string) (first string, err error) {
 	return first, nil
 }
 
-// checkpoint writes the WAL into the database and empties it, unless another connection prevents it. Without
-// a WAL it does nothing.
+// checkpoint writes the WAL into the database and empties it, unless another connection prevents it. Without a WAL it
+// does nothing.
 func (c *conn) checkpoint() error {
 	err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	if e, ok := errors.AsType[*db.Error](err); ok && (strings.HasPrefix(e.Code, "SQLITE_BUSY") || strings.HasPrefix(e.Code, "SQLITE_LOCKED")) {
@@ -258,9 +257,9 @@ func (c *conn) setCache(kib int64) error {
 	return c.exec("PRAGMA cache_size=-" + strconv.FormatInt(kib, 10))
 }
 
-// onBusy is SQLite's busy handler. It is called for the n-th time, from 0, if another connection holds a
-// lock. It sleeps and returns whether to try again. Unlike the built-in handler, it ends with the context,
-// which it checks at least every 10 ms.
+// onBusy is SQLite's busy handler. It is called for the n-th time, from 0, if another connection holds a lock. It
+// sleeps and returns whether to try again. Unlike the built-in handler, it ends with the context, which it checks at
+// least every 10 ms.
 func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
 	now := time.Now()
 	if n == 0 {
@@ -274,8 +273,8 @@ func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
 	return 1
 }
 
-// funcPointer returns function f in the form that SQLite needs: the address of its closure. The caller must
-// keep f alive; Go's heap does not move.
+// funcPointer returns function f in the form that SQLite needs: the address of its closure. The caller must keep f
+// alive; Go's heap does not move.
 func funcPointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 func pointerAt(p uintptr) uintptr {

@@ -4,7 +4,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"sqlite"}, Embedded: true, File: true,
 	About: "sqlite:PATH  embedded, durable; the default, in the run's own directory",

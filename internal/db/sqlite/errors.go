@@ -18,35 +18,32 @@ type meaning struct {
 	codes            map[int32]string // with their names
 }
 
-// meanings is the table of SQLite's result codes, from
-// https://www.sqlite.org/rescode.html. An extended code that is not in it means
-// what its primary code, the low byte, means; a primary code that is not in it
-// is Fatal before COMMIT and Unknown while COMMIT was running.
+// meanings is the table of SQLite's result codes, from https://www.sqlite.org/rescode.html. An extended code that is
+// not listed has the meaning of its primary code, the low byte. A primary code that is not listed is Fatal before
+// COMMIT, and Unknown during COMMIT.
 //
-// Before COMMIT nothing is ever applied: in WAL mode the frames of a transaction
-// count only once the last of them carries the commit mark
-// (https://www.sqlite.org/fileformat2.html#walformat), in rollback mode the hot
-// journal undoes them (https://www.sqlite.org/atomiccommit.html).
+// Before COMMIT nothing is ever applied. In WAL mode the frames of a transaction count only after the frame with the
+// commit mark (https://www.sqlite.org/fileformat2.html#walformat). In rollback mode the hot journal undoes them
+// (https://www.sqlite.org/atomiccommit.html).
 //
-// While COMMIT is running,
-//   - BUSY says that a lock was not granted, which is asked for before anything
-//     is made durable (https://www.sqlite.org/lang_transaction.html: the
-//     transaction remains open and can be retried), and a deferred constraint is
-//     looked at before that too: after the rollback surely not applied;
-//   - IOERR and FULL may come after the frame with the commit mark was written:
-//     from the fsync, or from the padding that follows it up to the end of a
-//     sector. This process then forgets the transaction, but if it dies before
-//     another one has overwritten the frames, recovery finds a whole transaction
-//     and applies it: unknown;
-//   - of every other code nothing is known: unknown.
+// During COMMIT,
+//   - BUSY means that a lock was not granted. SQLite requests it before anything is durable, and the transaction
+//     remains open (https://www.sqlite.org/lang_transaction.html). A deferred constraint is also checked before.
+//     After the rollback neither is applied;
+//   - IOERR and FULL may come after the frame with the commit mark was written: from the fsync, or from the padding
+//     up to the end of a sector. This process then forgets the transaction. But if it dies before another one has
+//     overwritten the frames, recovery finds a whole transaction and applies it. So the outcome is unknown;
+//   - nothing is known about any other code, so the outcome is unknown.
 //
-// LOCKED is a conflict within one process, PROTOCOL a race for the locks of the
-// WAL index, SCHEMA a schema that changed faster than a statement could be
-// prepared: a new try may succeed. INTERRUPT is how a cancelled context ends a
-// statement. A trigger, a hook, a function or a virtual table that refuses a
-// change is a rule of the schema of no kind that db knows; a foreign key with
-// RESTRICT is reported as a trigger. DATATYPE, a value of a type that a STRICT
-// table does not take, is the fault of the statement, not of the data.
+// Some codes mean that a new try may succeed:
+//   - LOCKED is a conflict within one process;
+//   - PROTOCOL is a race for the locks of the WAL index;
+//   - SCHEMA is a schema that changed faster than a statement could be prepared.
+//
+// A cancelled context ends a statement with INTERRUPT. A trigger, a hook, a function or a virtual table may refuse a
+// change; package db has no kind for such rules of the schema. A foreign key with RESTRICT is reported as a trigger.
+// DATATYPE is a value of a type that a STRICT table does not accept; it is an error of the statement, not of the
+// data.
 var meanings = [...]meaning{
 	{before: db.Aborted, atCommit: db.Aborted, codes: map[int32]string{
 		sqlite3.SQLITE_BUSY: "SQLITE_BUSY", sqlite3.SQLITE_BUSY_RECOVERY: "SQLITE_BUSY_RECOVERY",
@@ -83,8 +80,8 @@ var meanings = [...]meaning{
 	}},
 }
 
-// ErrorOf returns the error of a transaction that SQLite ended with a result code, during COMMIT or before.
-// The caller must add Op and Err. Package dqlite uses it too.
+// ErrorOf returns the error of a transaction that SQLite ended with a result code, during COMMIT or before. The
+// caller must add Op and Err. Package dqlite uses it too.
 func ErrorOf(code int, committing bool) *db.Error {
 	found, name := meaning{before: db.Fatal, atCommit: db.Unknown}, fmt.Sprintf("SQLite %d", code)
 	for _, m := range meanings {
@@ -103,8 +100,8 @@ func ErrorOf(code int, committing bool) *db.Error {
 	return e
 }
 
-// failure returns the error of a call that ended with code, during COMMIT or before; message is SQLite's
-// text. If the context ended the call, the error is the context's.
+// failure returns the error of a call that ended with code, during COMMIT or before; message is SQLite's text. If the
+// context ended the call, the error is the context's.
 func failure(ctx context.Context, op string, code int32, message string, committing bool) *db.Error {
 	e := ErrorOf(int(code), committing)
 	e.Op, e.Err = op, errors.New(message)
@@ -122,8 +119,8 @@ func noTable(err error) bool {
 	return errors.As(err, &e) && e.Code == "SQLITE_ERROR" && strings.HasPrefix(e.Err.Error(), "no such table")
 }
 
-// cancelled returns the error of a transaction that its context ended before COMMIT. It was rolled back, and
-// the session is ready.
+// cancelled returns the error of a transaction that its context ended before COMMIT. It was rolled back, and the
+// session is ready.
 func cancelled(op string, err error) *db.Error {
 	return &db.Error{Class: db.Aborted, Op: op, Err: err}
 }

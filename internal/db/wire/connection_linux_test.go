@@ -137,8 +137,8 @@ func TestConnectionFails(t *testing.T) {
 	}
 }
 
-// TestConnectionEnds checks that the end of the other side's data is not an error, and that a write to a
-// closed connection is.
+// TestConnectionEnds checks that the end of the other side's data is not an error, and that a write to a closed
+// connection is.
 func TestConnectionEnds(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestRoundTripWritesEverything checks that a question of any length is written, and that the right answer
-// follows, even after an unread one. The other side answers only after the complete question.
+// TestRoundTripWritesEverything checks that a question of any length is written, and that the right answer follows,
+// even after an unread one. The other side answers only after the complete question.
 func TestRoundTripWritesEverything(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestRoundTripReportsSentBytes(t *testing.T) {
 	}
 }
 
-// TestRoundTripEndsWithTheConnection checks that an end of the connection before the question or instead of
-// the answer wakes the caller, and that the next read reports it.
+// TestRoundTripEndsWithTheConnection checks that the caller wakes if the connection ends before the question or
+// instead of the answer. The next read must report the end.
 func TestRoundTripEndsWithTheConnection(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -13,11 +13,10 @@ import (
 
 // direct is a TCP connection that reads and writes without informing Go's scheduler.
 //
-// A call through package syscall returns its processor to the scheduler. If it takes longer than 20 µs, as a
-// write does when its receiver runs immediately, a thread of the runtime wakes every 20 µs to take that
-// processor away (runtime, sysmon and retake). With eight clients, this was a third of the client's cost of a
-// transaction. The calls of direct never wait, because the socket is non-blocking; waiting happens in the
-// poller, as in package net.
+// A call through package syscall returns its processor to the scheduler. A write may take longer than 20 µs when its
+// receiver runs immediately. Then a thread of the runtime wakes every 20 µs to take that processor away (runtime,
+// sysmon and retake). With eight clients, this was a third of the client's cost of a transaction. The calls of direct
+// never wait, because the socket is non-blocking; waiting happens in the poller, as in package net.
 //
 // One goroutine may read while another one writes, but not two of the same kind.
 type direct struct {
@@ -28,8 +27,8 @@ type direct struct {
 	ask     func(fd uintptr) bool // put, bound once
 }
 
-// transfer is one direction of a direct connection. It uses recvfrom and sendto: with read and write, which
-// work for any file, a PostgreSQL client reached 1 to 3 % fewer single reads per second.
+// transfer is one direction of a direct connection. It uses recvfrom and sendto: with read and write, which work for
+// any file, a PostgreSQL client reached 1 to 3 % fewer single reads per second.
 type transfer struct {
 	op     string
 	number uintptr               // of the system call
@@ -102,9 +101,9 @@ func (d *direct) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// RoundTrip writes a question, and returns when its answer begins to arrive or waiting ends. It is a Write
-// and a Read that does not first try to read, which saves a fifth of the system calls of a round trip. No
-// other goroutine may read meanwhile.
+// RoundTrip writes a question, and returns when its answer begins to arrive or waiting ends. It combines a Write with
+// a Read that does not first try to read. This saves a fifth of the system calls of a round trip. No other goroutine
+// may read meanwhile.
 func (d *direct) RoundTrip(question []byte) (int, error) {
 	d.out.rest, d.asked = question, false
 	d.out.done, d.out.err, d.in.err = 0, 0, 0
@@ -121,8 +120,8 @@ func (d *direct) RoundTrip(question []byte) (int, error) {
 	return 0, d.failed(&d.out, waited)
 }
 
-// put writes the question after the poller was prepared to report new data. It returns true if there is
-// nothing to wait for: on the second call, after the answer has begun, or after an incomplete write.
+// put writes the question after the poller was prepared to report new data. It returns true if there is nothing to
+// wait for: on the second call, after the answer has begun, or after an incomplete write.
 func (d *direct) put(fd uintptr) bool {
 	if d.asked {
 		return true

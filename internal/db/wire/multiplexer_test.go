@@ -15,9 +15,8 @@ type request struct {
 	sent   int // how often it was part of an exchange
 }
 
-// TestMultiplexerHasOneOwner lets streams send and own in any order. It checks that one stream owns the
-// connection at a time, that each request is sent once in a batch of limited size, and that there is no owner
-// at the end.
+// TestMultiplexerHasOneOwner lets streams send and own in any order. It checks that one stream owns the connection at
+// a time, and none at the end. Each request must be sent once, in a batch of limited size.
 func TestMultiplexerHasOneOwner(t *testing.T) {
 	const streams, rounds, most = 8, 2000, 5
 	var users atomic.Int32

@@ -29,7 +29,7 @@ const (
 var refusals = [...]struct{ reason, advice string }{
 	WrongUser:  {"wrong user or password", "check the user and the password in the URL"},
 	NoUser:     {"the server asks for a user and a password", "write them into the URL"},
-	NoPassword: {"no password was given, and the server asks for one", "write it into the URL, that of --db or STROPPY_DB"},
+	NoPassword: {"no password was given, and the server asks for one", "write it into the URL of --db or STROPPY_DB"},
 	NoDatabase: {"no such database", "make it, or name another in the URL"},
 	NoRight:    {"missing right", "give this user the right, or take another user"},
 	NeedsTLS:   {"the server demands TLS", "turn TLS on in the URL"},
@@ -57,8 +57,8 @@ func (r Refusal) Text(said, how string) string {
 	return text + ": " + r.Advice(how)
 }
 
-// Distrusts returns what is wrong with the certificate of a server, or an empty string if err concerns
-// something else.
+// Distrusts returns what is wrong with the certificate of a server, or an empty string if err concerns something
+// else.
 func Distrusts(err error) string {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -83,8 +83,8 @@ func AnswersPlain(err error) bool {
 	return errors.As(err, &header)
 }
 
-// DemandsTLS returns the error of opening a database without TLS that failed with err. If the server starts
-// TLS, the error says so; otherwise it is err. how is as in Text.
+// DemandsTLS returns the error of opening a database without TLS that failed with err. If the server starts TLS, the
+// error says so; otherwise it is err. how is as in Text.
 func DemandsTLS(ctx context.Context, op string, err error, how string, servers ...string) error {
 	if err == nil || db.ClassOf(err) != db.Unavailable {
 		return err
@@ -100,8 +100,8 @@ func DemandsTLS(ctx context.Context, op string, err error, how string, servers .
 // speaksTLSLimit limits the time of a handshake.
 const speaksTLSLimit = time.Second
 
-// speaksTLS reports whether a server starts TLS, after a connection without it failed. It verifies no
-// certificate and sends only the handshake.
+// speaksTLS reports whether a server starts TLS, after a connection without it failed. It verifies no certificate and
+// sends only the handshake.
 func speaksTLS(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, speaksTLSLimit)
 	defer cancel()

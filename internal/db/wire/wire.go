@@ -1,5 +1,5 @@
-// Package wire is shared by drivers that use a bare connection. It covers making a connection, waiting for an
-// answer, and giving up an unresponsive server.
+// Package wire is shared by drivers that use a bare connection. It covers making a connection, waiting for an answer,
+// and giving up an unresponsive server.
 package wire
 
 import (
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// UserTimeout is the time without any acknowledgement by the other side's kernel after which a connection
-// ends with an error. Only the sockets measure it, so it costs calls nothing. The kernel of a server that
-// computes or is frozen still answers, so a statement outside a transaction may take any time.
+// UserTimeout is the time without any acknowledgement by the other side's kernel after which a connection ends with
+// an error. Only the sockets measure it, so it costs calls nothing. The kernel of a server that computes or is frozen
+// still answers, so a statement outside a transaction may take any time.
 const UserTimeout = 5 * time.Second
 
 // These are the defaults if the URL sets nothing else.
@@ -23,15 +23,14 @@ const (
 	AnswerTimeout  = 10 * time.Second // in a transaction, so that a frozen server does not hang a client forever
 )
 
-// RestTime is the idle time after which a connection is checked before use. If the server had ended the
-// connection, data sent on it would be lost and its outcome unknown without need; such a connection ends with
-// ErrEnded.
+// RestTime is the idle time after which a connection is checked before use. If the server has ended the connection,
+// data sent on it would be lost, and its outcome unknown without need. Such a connection ends with ErrEnded.
 const RestTime = 10 * time.Millisecond
 
 var ErrEnded = errors.New("the server had ended the connection")
 
-// keepAlive probes an idle connection, which has nothing to be acknowledged, so that its end is noticed in
-// the same time.
+// keepAlive probes an idle connection, which has nothing to be acknowledged, so that its end is noticed in the same
+// time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
 
 // Dial makes a connection that ends when the other side is silent, for one reading and one writing goroutine.
@@ -66,8 +65,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// RoundTrip writes a question whose answer the same goroutine reads next. The connection may come from Dial
-// or elsewhere. It returns the number of bytes written. It may have waited until the answer begins to arrive.
+// RoundTrip writes a question whose answer the same goroutine reads next. The connection may come from Dial or
+// elsewhere. It returns the number of bytes written. It may have waited until the answer begins to arrive.
 func RoundTrip(conn net.Conn, question []byte) (int, error) {
 	if c, ok := conn.(interface{ RoundTrip([]byte) (int, error) }); ok {
 		return c.RoundTrip(question)
@@ -75,14 +74,13 @@ func RoundTrip(conn net.Conn, question []byte) (int, error) {
 	return conn.Write(question)
 }
 
-// Deadlines limits the time for the answers on one connection. It is used by the goroutine that uses the
-// connection.
+// Deadlines limits the time for the answers on one connection. It is used by the goroutine that uses the connection.
 type Deadlines struct {
 	Conn  net.Conn
 	Limit time.Duration // of an answer
 
-	// deadline is the one set on the connection. It is updated only when less than the limit is left, because
-	// setting it costs a timer. So an answer may take up to an eighth longer than the limit.
+	// deadline is the one set on the connection. It is updated only when less than the limit is left, because setting
+	// it costs a timer. So an answer may take up to an eighth longer than the limit.
 	deadline time.Time
 
 	// The watched context. A session often uses the same one repeatedly, so it is registered once.
@@ -147,9 +145,9 @@ func (p *Deadlines) Because(ctx context.Context, err error) error {
 	return fmt.Errorf("the connection was lost: %w", err)
 }
 
-// Guard returns a context that ends when a server stops answering. A statement may take hours, but a frozen
-// server must not block its client. After each period it calls probe, which must return nil for any answer.
-// The second result ends the guard.
+// Guard returns a context that ends when a server stops answering. A statement may take hours, but a frozen server
+// must not block its client. After each period it calls probe, which must return nil for any answer. The second
+// result ends the guard.
 func Guard(ctx context.Context, period time.Duration, probe func(context.Context) error) (context.Context, func()) {
 	guarded, cancel := context.WithCancelCause(ctx)
 	ticker := time.NewTicker(period)

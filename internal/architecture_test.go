@@ -50,7 +50,7 @@ func importRules() []importRule {
 			"internal/live", "internal/load", "internal/nemesis", "internal/registry", "internal/report", "internal/resource", "internal/run", "internal/scenario",
 			"internal/setting", "internal/spelling", "internal/workers", "internal/workload", "internal/workload/dataset", "scenarios"}},
 		{name: "internal/exit", leaf: true},
-		{name: "internal/campaign", imports: []string{"internal/db", "internal/exit", "internal/isolation", "internal/live", "internal/matrix", "internal/pace",
+		{name: "internal/campaign", imports: []string{"internal/cluster/system", "internal/db", "internal/exit", "internal/isolation", "internal/live", "internal/matrix", "internal/pace",
 			"internal/registry", "internal/report", "internal/run", "internal/scenario", "internal/schedule", "internal/session", "internal/stats",
 			"internal/sweep", "internal/sweep/study", "internal/workload", "scenarios"}},
 		{name: "internal/scenario", imports: []string{"internal/history", "internal/isolation", "internal/nemesis", "internal/pace", "internal/setting", "internal/spelling", "internal/workload"}},

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
+	"stroppy/internal/cluster/system"
 	"stroppy/internal/exit"
 	"stroppy/internal/registry"
 	"stroppy/internal/report"
@@ -173,7 +175,7 @@ func (c *Campaign) open(s *session.Session) (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, Unusable(c.Book.Kind, run.Unusable(c.Dir, err))
 	}
-	if unlock, err = session.LockDirectory(c.Dir); err != nil {
+	if unlock, err = lock(c.Dir); err != nil {
 		return nil, err
 	}
 	if err = c.resume(); err == nil {
@@ -189,6 +191,25 @@ func (c *Campaign) open(s *session.Session) (unlock func(), err error) {
 		s.Note("done before: %s", report.Counted(uint64(n), "run"))
 	}
 	return unlock, nil
+}
+
+// lock keeps other calls of stroppy out of a directory until unlock is called, or this process ends.
+// It does nothing on systems without such locks.
+func lock(path string) (unlock func(), err error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	err = system.TryLock(dir)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = exit.Usagef("another stroppy works in %s: wait for its end, or take another directory", path)
+	case err == nil || system.Supported() != nil:
+		return func() { dir.Close() }, nil
+	default:
+		err = fmt.Errorf("lock the directory %s: %w", path, err)
+	}
+	return nil, errors.Join(err, dir.Close())
 }
 
 // resume reads the book of an earlier call, and draws the seed if there is none.

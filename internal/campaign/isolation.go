@@ -445,33 +445,19 @@ func (i *Isolation) claims(database db.Database) (claims []db.Claim, err error) 
 
 // command returns the command that makes the matrix again.
 func (i *Isolation) command() string {
-	words := []string{"stroppy isolation"}
-	switch {
-	case i.Config.Cluster != "":
-		words = append(words, "--cluster", scenario.Quote(i.Config.Cluster))
-	case i.Config.DB != "":
-		words = append(words, "--db", i.Config.Address())
+	shared := *i.Config
+	if shared.Seed = i.Book.Seed; i.SchedulesOnly {
+		shared.Seed = 0
 	}
+	command := shared.Command("isolation")
 	for _, name := range i.Levels {
-		words = append(words, "--level", scenario.Quote(name))
+		command += " --level " + scenario.Quote(name)
 	}
 	if i.SchedulesOnly {
-		words = append(words, "--schedules-only")
-		if i.Followers {
-			words = append(words, "--followers")
-		}
-		return strings.Join(words, " ")
+		command += " --schedules-only"
 	}
-	for _, fault := range i.Config.Script {
-		shown, _ := scenario.RedactScript(fault.String())
-		words = append(words, "--nemesis", scenario.Quote(shown))
+	if i.Followers {
+		command += " --followers"
 	}
-	if i.Config.Named["clients"] {
-		words = append(words, "--clients", strconv.Itoa(i.Config.Clients))
-	}
-	if i.Config.Named["duration"] {
-		words = append(words, "--duration", i.Config.Duration.String())
-	}
-	words = append(words, "--seed", strconv.FormatUint(i.Book.Seed, 10))
-	return strings.Join(words, " ")
+	return command
 }

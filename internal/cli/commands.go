@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/campaign"
 	"stroppy/internal/exit"
 	"stroppy/internal/live"
 	"stroppy/internal/output"
@@ -19,6 +20,7 @@ import (
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
+	"stroppy/internal/sweep/study"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -266,17 +268,60 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
+// reportSweep shows a sweep and makes its page, whose path it returns.
+func (a *app) reportSweep(kind sweep.Kind, dir, format string, open bool) (page string, err error) {
+	b, err := kind.Read(dir)
+	if err != nil {
+		return "", err
+	}
+	published, err := campaign.Published()
+	if err != nil {
+		return "", err
+	}
+	var set *output.Set
+	switch {
+	case format == output.Text:
+		err = a.printSweep(b, published, dir, false)
+	case kind == sweep.Scenarios:
+		set, err = output.OfScenarios(b, published, dir, run.ReadResult)
+	default:
+		set, err = output.OfSweep(b, dir, run.ReadResult)
+	}
+	if err == nil && set != nil {
+		err = a.printSet(set, format)
+	}
+	again := campaign.Onwards(b, dir)
+	save := func() error { return sweep.SavePage(b, a.textOptions(dir), again) }
+	if page = filepath.Join(dir, sweep.PageName); kind == sweep.Scenarios {
+		page = filepath.Join(dir, study.PageName)
+		save = func() error { return study.SavePage(b, dir, published, again) }
+	}
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(save(), open)
+	}
+	return page, err
+}
+
+// printSweep prints a sweep in a directory as text or as JSON.
+func (a *app) printSweep(b *sweep.Book, published []study.Published, dir string, asJSON bool) error {
+	switch {
+	case asJSON:
+		return a.printJSON(b)
+	case b.Kind == sweep.Scenarios:
+		return study.Text(a.Stdout, b, dir, published)
+	}
+	return sweep.Text(a.Stdout, b, a.textOptions(dir))
+}
+
 // report shows a run, a sweep or a comparison again, and beside text or to open it makes its page
 // again, whose path it returns.
 func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
 	}
-	switch sweep.KindOf(dir) {
-	case sweep.Scenarios:
-		return a.reportScenarios(dir, format, open)
-	case sweep.Steps:
-		return a.reportSweep(dir, format, open)
+	switch kind := sweep.KindOf(dir); kind {
+	case sweep.Scenarios, sweep.Steps:
+		return a.reportSweep(kind, dir, format, open)
 	case sweep.Comparison:
 		return a.reportComparison(dir, format, open)
 	}

@@ -162,9 +162,8 @@ func recordedRun(dir string) (report.Recorded, error) {
 	return recorded, err
 }
 
-// reportComparison shows a comparison that was kept, and makes its page, whose path it returns. must
-// is set if a page that cannot be made is an error.
-func (a *app) reportComparison(dir, format string, must bool) (page string, err error) {
+// reportComparison shows a comparison that was kept, and makes its page, whose path it returns.
+func (a *app) reportComparison(dir, format string, open bool) (page string, err error) {
 	b, err := sweep.Comparison.Read(dir)
 	if err != nil {
 		return "", err
@@ -174,8 +173,8 @@ func (a *app) reportComparison(dir, format string, must bool) (page string, err 
 			"compare with for side %s (%s): `%s` makes it again", dir, report.SideName(n), b.Names[n], b.Command)
 	}
 	c, err := a.printComparison(b, b.Runs(dir), dir, format)
-	if err == nil && (format == output.Text || must) {
-		err = a.unmade(a.comparisonPage(c, dir, format == output.Text), must)
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(a.comparisonPage(c, dir, format == output.Text), open)
 	}
 	return filepath.Join(dir, report.ComparisonPageName), err
 }

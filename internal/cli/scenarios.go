@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"stroppy/internal/campaign"
 	"stroppy/internal/exit"
-	"stroppy/internal/output"
-	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/sweep"
-	"stroppy/internal/sweep/study"
 )
 
 // sweepScenarios carries out `stroppy sweep --over scenarios`. The flags count for each scenario.
@@ -33,14 +27,12 @@ func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string
 	if dry {
 		return a.printPlan(w.Plan())
 	}
+	asJSON := own["json"] == "true"
 	w.Print = func(partial bool) error {
-		switch {
-		case own["json"] != "true":
-			return study.Text(a.Stdout, w.Book, w.Dir, w.Published)
-		case partial:
+		if partial && asJSON {
 			return nil
 		}
-		return a.printJSON(w.Book)
+		return a.printSweep(w.Book, w.Published, w.Dir, asJSON)
 	}
 	return w.Run()
 }
@@ -59,29 +51,4 @@ func flagsOf(c *cobra.Command) (given []scenario.Setting, own map[string]string)
 		}
 	})
 	return given, own
-}
-
-// reportScenarios shows a sweep over scenarios again and makes its page again, whose path it
-// returns.
-func (a *app) reportScenarios(dir, format string, open bool) (page string, err error) {
-	book, err := sweep.Scenarios.Read(dir)
-	if err != nil {
-		return "", err
-	}
-	published, err := campaign.Published()
-	if err != nil {
-		return "", err
-	}
-	if format == output.Text {
-		err = study.Text(a.Stdout, book, dir, published)
-	} else {
-		var set *output.Set
-		if set, err = output.OfScenarios(book, published, dir, run.ReadResult); err == nil {
-			err = a.printSet(set, format)
-		}
-	}
-	if err == nil && (format == output.Text || open) {
-		err = a.unmade(study.SavePage(book, dir, published, campaign.Onwards(book, dir)), open)
-	}
-	return filepath.Join(dir, study.PageName), err
 }

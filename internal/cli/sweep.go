@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/campaign"
 	"stroppy/internal/exit"
-	"stroppy/internal/output"
-	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
 )
@@ -88,34 +85,7 @@ func (a *app) sweep(w *campaign.Sweep, asJSON, dry bool) error {
 		if partial && (asJSON || len(w.Book.Points) == 0) {
 			return nil
 		}
-		return a.printSweep(w.Book, w.Dir, asJSON)
+		return a.printSweep(w.Book, nil, w.Dir, asJSON)
 	}
 	return w.Run()
-}
-
-// reportSweep shows a sweep and makes its page again, whose path it returns.
-func (a *app) reportSweep(dir, format string, open bool) (page string, err error) {
-	book, err := sweep.Steps.Read(dir)
-	if err != nil {
-		return "", err
-	}
-	if format == output.Text {
-		err = a.printSweep(book, dir, false)
-	} else {
-		var set *output.Set
-		if set, err = output.OfSweep(book, dir, run.ReadResult); err == nil {
-			err = a.printSet(set, format)
-		}
-	}
-	if err == nil && (format == output.Text || open) {
-		err = a.unmade(sweep.SavePage(book, a.textOptions(dir), campaign.Onwards(book, dir)), open)
-	}
-	return filepath.Join(dir, sweep.PageName), err
-}
-
-func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
-	if !asJSON {
-		return sweep.Text(a.Stdout, b, a.textOptions(dir))
-	}
-	return a.printJSON(b)
 }

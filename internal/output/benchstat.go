@@ -23,19 +23,18 @@ var benchUnits = []struct {
 	{"p99.9-sec", "lower", "latency_ms.p999", 1e-3},
 }
 
-// clientCPU is the unit of the client's processor time a transaction: that of a whole run is
-// larger where more is done in its time.
+// clientCPU is the unit of the client's processor time per transaction. The time of a whole run would grow with its
+// transactions.
 const clientCPU = "client-cpu-sec/tx"
 
 // unsent is the unit of what was due at a rate and never sent, without which latencies of an
 // open loop say little.
 const unsent = "unsent-tx"
 
-// writeBenchstat writes each run as one line of a benchmark, below lines that say what was run
-// (https://golang.org/design/14313-benchmark-format). Runs of one side have one value of the
-// key side, which says what the sides differ in, so that `benchstat -col side` compares the
-// sides, and repeats of one step have one name. benchstat makes a table of each verdict: an
-// invalid run stands beside no valid one.
+// writeBenchstat writes each run as one line of a benchmark, below lines that describe the run
+// (https://golang.org/design/14313-benchmark-format). The key side names the difference between the sides, so that
+// `benchstat -col side` compares them. Repeats of one step have one name. benchstat makes a table for each verdict,
+// so that no invalid run is beside a valid one.
 func writeBenchstat(w io.Writer, s *Set) error {
 	var out strings.Builder
 	for _, u := range benchUnits {

@@ -47,8 +47,8 @@ func number(r Run, figure string) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// writeCSV writes a line for each run, and one with the names of the columns before them
-// (RFC 4180, but lines end in a single newline).
+// writeCSV writes a line of column names and then a line for each run. The form is RFC 4180, but lines end in a
+// single newline.
 func writeCSV(w io.Writer, s *Set) error {
 	out, cells := csv.NewWriter(w), slices.Clone(s.Lead)
 	for _, c := range columns() {

@@ -53,10 +53,9 @@ func said(detail string) *message {
 	return &message{Message: first, Text: rest}
 }
 
-// writeJUnit writes a suite for each run, with a test case for the verdict, for each check and
-// for each objective. What the verdict does not count is skipped; what could not be decided is
-// an error, and never a success. Runs of one directory have a suite before theirs, which
-// says whether all of them were made.
+// writeJUnit writes a suite for each run, with a test case for the verdict, for each check and for each objective. A
+// check outside the verdict is skipped. An undecided check is an error, and never a success. Runs of one directory
+// have a suite before theirs, which reports whether all of them were made.
 func writeJUnit(w io.Writer, set *Set) error {
 	var all testSuites
 	if whole := set.Whole; whole != nil && whole.Name != "" {

@@ -45,8 +45,8 @@ func result(verdict string, tps float64) *report.Result {
 	}
 }
 
-// sets are what is written, by their kinds: one run, a comparison, a sweep that was cut off and
-// whose first step has no folder any more, and one over scenarios of which some have no run.
+// sets returns one set of each kind: a run, a comparison, a sweep and a sweep over scenarios. The sweep was cut off and
+// lacks the folder of its first step, and some scenarios have no run.
 func sets(t *testing.T) map[string]*Set {
 	t.Helper()
 	sides := []report.Side{
@@ -225,8 +225,8 @@ func wellFormed(t *testing.T, name, kind string, data []byte) {
 	}
 }
 
-// TestSidesStandInOneRow: what the sides of a comparison differ in is part of the side's value, so
-// that benchstat puts them side by side; what is alike stays a key or a part of the name.
+// TestSidesStandInOneRow checks that the differences between the sides of a comparison are in the side's value, so
+// that benchstat puts them side by side. Common properties are keys or a part of the name.
 func TestSidesStandInOneRow(t *testing.T) {
 	a, b := result("valid", 12345.6), result("valid", 15000)
 	b.Database, b.DatabaseVersion, b.Drive.Clients = "Redis", "7.0.15", 8

@@ -158,7 +158,7 @@ func due(workload, database, reason string) Run {
 	return Run{Result: &report.Result{Verdict: notRun, Reason: reason, Workload: workload, Database: database}, Figs: map[string]float64{}}
 }
 
-const noFolder = "The folder of the run is not there: this is what the sweep kept of it."
+const noFolder = "The folder of the run is missing. These are the figures that the sweep kept."
 
 // pointResult returns the result that a sweep keeps of a step.
 func pointResult(b *sweep.Book, p *sweep.Point) *report.Result {

@@ -46,10 +46,10 @@ const (
 
 var kinds = [...]history.Declared{onlyAppends.Named("append"), mixed.Named("append and read"), onlyReads.Named("read")}
 
-// noSuchList is why a transaction is rejected: a list that was made is not there any more.
+// noSuchList is the reason of a rejected transaction: a list that was made does not exist any more.
 const noSuchList history.Reason = 1
 
-// Lists are the lists on one open database.
+// Lists is the workload on one open database.
 type Lists struct {
 	*dataset.Set
 	config Config

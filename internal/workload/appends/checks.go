@@ -68,12 +68,12 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 const (
-	// manyTransactions is how many a recording has at most of which the check may take twice the
-	// memory that it needs, at most 600 MB. A check of more has to share a machine.
+	// manyTransactions is the largest recording whose check may use twice the memory that it needs, at most 600 MB. A
+	// larger check has to share a machine.
 	manyTransactions = 4 << 20
 
-	// sparing is the percentage of the garbage collector in the check of more: nearly all that is
-	// made stays, and collecting costs little beside it.
+	// sparing is the percentage of the garbage collector in a larger check. Nearly all allocations stay, so
+	// collecting costs little.
 	sparing = 10
 )
 
@@ -94,7 +94,7 @@ func workerClocks(sources []check.Source) (errors []int64, ok bool) {
 	return errors, true
 }
 
-// storages are how the lists of each run are kept.
+// storages returns how the lists of each run are kept.
 func storages(sources []check.Source) (map[uint64]lists.Storage, error) {
 	kept := map[uint64]lists.Storage{}
 	for _, source := range sources {
@@ -123,8 +123,8 @@ func unexpected(results []check.Result, texts []string) {
 	}
 }
 
-// elementName is an element of a list as reports show it: the transaction that appended it,
-// and the number of the append there.
+// elementName returns the name of an element in reports: the transaction that appended it, and the number of the
+// append there.
 func elementName(object, element uint64) string {
 	if element == 0 {
 		return "(text that no transaction writes)"
@@ -172,7 +172,7 @@ func transactions(in check.Input, bases bool, clients *sequences) iter.Seq2[*lis
 	}
 }
 
-// sequences are the sequence numbers of clients, which follow each other from 1.
+// sequences holds the sequence numbers of clients, which follow each other from 1.
 type sequences struct {
 	last   map[history.ID]uint64 // by the client's first id
 	client history.ID            // the client that was looked up last
@@ -261,7 +261,7 @@ func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 	return to
 }
 
-// list takes what an operation read from the elements that are left.
+// list returns the elements that an operation read, and removes them from left.
 func (*adapter) list(op *history.Op, left *[]uint64) []uint64 {
 	if op.State == history.Broken {
 		return garbage

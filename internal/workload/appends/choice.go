@@ -75,7 +75,7 @@ func (h *chooser) offset() uint64 {
 	return h.ranks.Rank(h.source) - 1
 }
 
-// width is how many lists a read reads, neighbours of each other.
+// width returns the number of neighboring lists in a read.
 func (h *chooser) width() uint64 {
 	if h.config.Access != Predicate || h.config.Range <= 1 {
 		return 1

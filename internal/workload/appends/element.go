@@ -113,7 +113,7 @@ func hasOf(text []byte, id history.ID) bool {
 	return false
 }
 
-// names are the lists as people know them.
+// names converts between lists and their names.
 type names struct{}
 
 func listName(object uint64) string {

@@ -56,7 +56,7 @@ func Spec() workload.Spec {
 	}
 }
 
-// declared are the checks, with the files that each needs.
+// declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
 		{
@@ -113,8 +113,7 @@ const (
 	liveOfAClient = 4
 )
 
-// live is how many lists are live at once: so many that each transaction meets a few others,
-// however many clients there are.
+// live returns the number of live lists: so many that each transaction meets a few others, for any number of clients.
 func (c *Config) live() uint64 {
 	if c.Lists > 0 {
 		return c.Lists

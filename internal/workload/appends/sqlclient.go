@@ -107,8 +107,7 @@ func (c *sqlClient) refuse(tx *history.Transaction, nothing bool) error {
 	return nil
 }
 
-// width is of how many operations the first is: a read of a range is of all that follow
-// each other.
+// width returns the number of operations in the first step: a read of a range has all that follow each other.
 func (m *sqlModel) width(ops []history.Op) int {
 	if m.config.Access != Predicate {
 		return 1
@@ -116,7 +115,7 @@ func (m *sqlModel) width(ops []history.Op) int {
 	return rangeOf(ops)
 }
 
-// rangeOf is how many reads of neighbours the operations begin with, at least the first.
+// rangeOf returns the number of reads of neighbors at the beginning of the operations, at least 1.
 func rangeOf(ops []history.Op) int {
 	n := 1
 	for n < len(ops) && !ops[n].Write && ops[n].Object == ops[n-1].Object+1 {
@@ -176,7 +175,7 @@ func (c *sqlClient) read(ctx context.Context, object, width uint64) error {
 	return err
 }
 
-// observe notes what the reads have brought.
+// observe records the results of the reads.
 func (c *sqlClient) observe(tx *history.Transaction) {
 	next := 0
 	for i := 0; i < len(tx.Ops); {
@@ -194,8 +193,7 @@ func (c *sqlClient) observe(tx *history.Transaction) {
 	}
 }
 
-// take notes what a read has found of a list. One that is there more than once is
-// none that a transaction made.
+// take records the result of a read of a list. No transaction makes a list that exists more than once.
 func (c *sqlClient) take(tx *history.Transaction, op *history.Op, r *db.Result) {
 	if r == nil || r.Rows() == 0 {
 		observe(tx, op, nil)
@@ -226,7 +224,7 @@ func observeRange(tx *history.Transaction, op *history.Op, r *db.Result) {
 	}
 }
 
-// observeRows notes a list of a row an element.
+// observeRows records a list with one row per element.
 func observeRows(tx *history.Transaction, op *history.Op, r *db.Result) {
 	op.Observed, op.State, op.Value = true, history.Whole, 0
 	for i := range r.Rows() {
@@ -248,7 +246,7 @@ func addRow(tx *history.Transaction, op *history.Op, place, element int64) {
 	op.Value++
 }
 
-// broken notes that what was found is no list.
+// broken records that the content is no list.
 func broken(tx *history.Transaction, op *history.Op) {
 	tx.Elements = tx.Elements[:len(tx.Elements)-int(op.Value)]
 	op.Observed, op.State, op.Value = true, history.Broken, 0
@@ -260,9 +258,8 @@ func (c *sqlClient) ResolveUnknown(_ context.Context, tx *history.Transaction) e
 	return nil
 }
 
-// prepare makes the lists that a transaction appends to where they must be there before,
-// together with those that come after them. That is no part of the transaction: an empty list and
-// none are the same.
+// prepare makes lists that must exist before a transaction appends to them, together with the next ones. That is no
+// part of the transaction: an empty list and a missing list are the same.
 func (c *sqlClient) prepare(ctx context.Context, tx *history.Transaction) error {
 	if c.model.make == nil || tx.Kind.ReadOnly() {
 		return nil
@@ -279,7 +276,7 @@ func (c *sqlClient) prepare(ctx context.Context, tx *history.Transaction) error 
 	return nil
 }
 
-// makeLists makes the lists from a number on, unless they are there.
+// makeLists makes the lists from a number on, unless they exist.
 func (c *sqlClient) makeLists(ctx context.Context, key uint64) error {
 	there := false
 	c.args = append(c.args[:0], db.Value{Int: int64(newObject(c.run, key))})
@@ -307,7 +304,7 @@ func (c *sqlClient) makeLists(ctx context.Context, key uint64) error {
 	return taken(c.Commit(ctx))
 }
 
-// taken takes it for done that another client has made the lists.
+// taken returns nil if another client has made the lists.
 func taken(err error) error {
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return nil
@@ -315,7 +312,7 @@ func taken(err error) error {
 	return err
 }
 
-// unsent is an error from before the transaction was begun: it was surely not applied.
+// unsent returns an error from before the begin of the transaction, which was surely not applied.
 func unsent(err error) error {
 	if e, ok := errors.AsType[*db.Error](err); ok && e.Class == db.Unknown {
 		before := *e

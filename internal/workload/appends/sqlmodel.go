@@ -29,7 +29,7 @@ const (
 	lastPlace = 1<<placeBits - 1
 )
 
-// placeIn is a place in a list as the tables of ranges have it.
+// placeIn returns a place in a list in the form of the tables of ranges.
 func placeIn(object, place uint64) db.Value { return db.Value{Int: int64(object<<placeBits | place)} }
 
 // sqlModel is the workload on a SQL database.
@@ -118,7 +118,7 @@ func (m *sqlModel) statements(d *db.Dialect) {
 	}
 }
 
-// makeRows is how many lists one statement makes, and makeLists how many are made together.
+// makeRows is the number of lists that one statement makes, and makeLists the number of lists made together.
 const (
 	makeRows  = 32
 	makeLists = 16 * makeRows
@@ -163,8 +163,8 @@ func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(d
 	return nil
 }
 
-// longest is how many bytes the text of a list may have: far more than transactions append
-// before all clients have seen that it is full.
+// longest returns the most bytes of a list's text. It is far more than transactions append before all clients have
+// seen that the list is full.
 func (m *sqlModel) longest() int {
 	if most := m.Database.Limits().Value; most > 0 {
 		return min(most, longestText)

@@ -10,19 +10,19 @@ import (
 	"stroppy/internal/workload"
 )
 
-// ofKind is what the committed transactions of one kind came to.
+// ofKind holds the counts of the committed transactions of one kind.
 type ofKind struct{ transactions, appends, reads, elements, tries uint64 }
 
 // lengths counts reads by the length of the list that they read.
 type lengths [len(lengthNames)]uint64
 
-// mostOfLength are the bounds of the lengths, and lengthNames what they are called.
+// mostOfLength holds the bounds of the lengths, and lengthNames their names.
 var (
 	mostOfLength = [...]int64{0, 1, 3, 7, 15, 31, 63}
 	lengthNames  = [...]string{"empty", "1", "2 to 3", "4 to 7", "8 to 15", "16 to 31", "32 to 63", "64 and more"}
 )
 
-// tables are what the transactions of a recorded run were, and how long its lists.
+// tables returns the tables of the transactions of a recorded run and of the lengths of its lists.
 func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
 	var of [len(kinds)]ofKind
 	var read lengths
@@ -40,7 +40,7 @@ func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, er
 	operations := workload.Table{
 		Title:   "Transactions and their operations",
 		Columns: []string{"", "committed", "tries", "appends", "reads", "elements read"},
-		Notes:   []string{"Of transactions that were committed after the warm-up. A transaction that was tried again counts each try."},
+		Notes:   []string{"Counted are transactions that were committed after the warm-up. A transaction that was tried again counts each try."},
 	}
 	for i, k := range of {
 		if k.transactions > 0 {

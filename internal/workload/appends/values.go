@@ -10,13 +10,12 @@ import (
 	"stroppy/internal/workload"
 )
 
-// values is a session whose lists are values under their keys, each of which a transaction
-// reads before it writes it.
+// values is a session whose lists are values under their keys. A transaction reads each list before it writes it.
 type values interface {
 	Begin(ctx context.Context, readOnly bool) error
 	// read reads the lists of these numbers into out, of which it leaves nil what is not there.
 	read(ctx context.Context, objects []uint64, out [][]byte) error
-	// write gives lists new values; was is nil of one that was not there.
+	// write gives lists new values; was is nil for a new list.
 	write(ctx context.Context, object uint64, value []byte, was bool) error
 	Commit(ctx context.Context) error
 	giveUp(ctx context.Context) error
@@ -56,7 +55,7 @@ func (c *valueClient) Attempt(ctx context.Context, tx *history.Transaction) erro
 	return err
 }
 
-// forget takes back what an earlier try has set.
+// forget removes what an earlier try has set.
 func forget(tx *history.Transaction) {
 	workload.Forget(tx)
 	tx.Elements = tx.Elements[:0]
@@ -139,7 +138,7 @@ func (c *valueClient) look(ctx context.Context, id history.ID, slot int) error {
 	return nil
 }
 
-// observe notes what a read has found, a text of a list.
+// observe records the text of a list that a read found.
 func observe(tx *history.Transaction, op *history.Op, text []byte) {
 	before := len(tx.Elements)
 	var ok bool

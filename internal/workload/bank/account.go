@@ -139,7 +139,7 @@ func keyOf(bic []byte, number int64) (uint64, bool) {
 	return bank<<banBits | uint64(number), true
 }
 
-// names are the accounts of a recorded bank as people know them.
+// names converts between the accounts of a recorded bank and their names.
 type names struct {
 	formula
 	accounts uint64

@@ -53,8 +53,8 @@ func (a *auditor) Attempt(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-// add notes one account; what is found a second time is an operation more. One that no
-// formula makes is left to the end state, which shows it.
+// add records one account; a second one with the same number is another operation. An account that no formula makes
+// is left to the end state, which shows it.
 func (a *auditor) add(tx *history.Transaction, key uint64, s workload.State) {
 	n := a.formula.number(key)
 	if n >= firstOpened && a.opener.codes != nil && a.size == a.accounts {

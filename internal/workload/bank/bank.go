@@ -41,7 +41,7 @@ const (
 	factLow      = "balances" // there if they can read by balance
 )
 
-// Bank is the bank on one open database.
+// Bank is the workload on one open database.
 type Bank struct {
 	*dataset.Set
 	config Config
@@ -122,7 +122,7 @@ func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
 	return facts, err
 }
 
-// take takes over the bank that was found, if it can be used as this one is configured.
+// take adopts the bank that was found, if it fits the configuration.
 func (b *Bank) take(m *dataset.Metadata) (err error) {
 	b.formula = newFormula(m.Seed)
 	if b.total, err = money.Parse(m.Facts[factTotal]); err != nil {

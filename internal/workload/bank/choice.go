@@ -138,8 +138,8 @@ func (h *chooser) small(n uint64) int64 {
 
 func (h *chooser) account() uint64 { return h.choice.Draw(h.source) }
 
-// redraws is how often a skewed choice is repeated before a uniform one takes
-// its place: with a large exponent nearly every draw is the same account.
+// redraws is the number of repetitions of a skewed choice before a uniform one replaces it. With a large exponent
+// nearly every draw is the same account.
 const redraws = 8
 
 // accountBut draws an account that is neither a nor b, which may be the same.

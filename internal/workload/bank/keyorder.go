@@ -2,8 +2,7 @@ package bank
 
 import "slices"
 
-// keyWindow is how many accounts are sorted at a time: 16 MB of keys, however
-// many accounts there are.
+// keyWindow is the number of accounts that are sorted at a time: 16 MB of keys for any number of accounts.
 const keyWindow = 1 << 20
 
 // keyOrder yields the keys of the accounts. Within each window of numbers they ascend in the order of the primary
@@ -34,7 +33,7 @@ func (o *keyOrder) take() (n, key uint64, ok bool) {
 	return o.formula.number(key), key, true
 }
 
-// digitBits are sorted by in one pass over a window; keyBits are a multiple.
+// digitBits is the width of the digits for one pass over a window; keyBits is a multiple.
 const digitBits = 12
 
 // sort sorts the keys of the next window, the last digit first; false if there is none.

@@ -4,8 +4,8 @@ package bank
 const (
 	checkFixed   = 150 << 20 // whatever the run
 	checkAccount = 48
-	// checkWhole is for each transaction of a run that is not proved in one pass: because accounts
-	// are opened and read by predicate, or because audits read the past.
+	// checkWhole applies to each transaction of a run that is not proved in one pass. Such a run opens accounts and
+	// reads by predicate, or its audits read the past.
 	checkWhole = 350
 )
 

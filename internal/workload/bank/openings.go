@@ -42,7 +42,7 @@ const (
 // runOf returns the run whose clients have opened account n.
 func runOf(n uint64) uint64 { return n >> countBits & (1<<history.RunBits - 1) }
 
-// openingIfLoaded is the opening balance of account n, and 0 of one that a client opens.
+// openingIfLoaded returns the opening balance of account n, and 0 for an account that a client opens.
 func (f *formula) openingIfLoaded(n uint64) int64 {
 	if n >= firstOpened {
 		return 0
@@ -53,8 +53,8 @@ func (f *formula) openingIfLoaded(n uint64) int64 {
 // bankCode returns the number of the bank of account n.
 func (f *formula) bankCode(n uint64) uint64 { return f.key(n) >> banBits }
 
-// codes are the bank codes of the first accounts of the load: where clients open accounts
-// and read by predicate.
+// codes holds the bank codes of the first accounts of the load. Clients open accounts and read by predicate in these
+// codes.
 type codes struct {
 	anchors int
 	anchor  [1 << bankBits]int32 // by the code: the first account that has it, -1 if none of these has
@@ -161,7 +161,7 @@ func (h *chooser) preparePredicate(tx *history.Transaction) {
 	tx.Ops = append(tx.Ops, history.Op{Object: anchor})
 }
 
-// planned is how many operations a transaction had before it read by predicate.
+// planned returns the number of operations that a transaction had before it read by predicate.
 func planned(tx *history.Transaction) int {
 	switch tx.Kind {
 	case opening, topUp:
@@ -213,7 +213,7 @@ func (h *chooser) others(tx *history.Transaction, f func(op *history.Op)) {
 	}
 }
 
-// overLimit is the rule over all accounts of a code that clients have opened.
+// overLimit applies the rule over all accounts of a code that clients have opened.
 func (h *chooser) overLimit(tx *history.Transaction) history.Reason {
 	own := opened(tx)
 	sum := own.Value + own.Amount
@@ -224,9 +224,8 @@ func (h *chooser) overLimit(tx *history.Transaction) history.Reason {
 	return 0
 }
 
-// withdraw makes of a withdrawal what it moves, once the account was read, and applies the rule
-// over the accounts under the balance. Which cents stay follows from the transaction's id,
-// so that each try leaves the same.
+// withdraw sets the amount of a withdrawal after the account was read, and applies the rule over the accounts under
+// the balance. The remaining cents follow from the transaction's id, so that each try leaves the same.
 func (h *chooser) withdraw(tx *history.Transaction) history.Reason {
 	own := opened(tx)
 	stays := 1 + int64(sampling.Mix(uint64(tx.ID))%(lowBalance-1))
@@ -260,7 +259,7 @@ func (h *chooser) decide(tx *history.Transaction) history.Reason {
 	return 0
 }
 
-// takeAll makes of a closing what it moves, once the account was read.
+// takeAll sets the amount of a closing after the account was read.
 func takeAll(tx *history.Transaction) {
 	closed := opened(tx)
 	for i := range tx.Ops {
@@ -269,7 +268,7 @@ func takeAll(tx *history.Transaction) {
 	closed.Amount = -closed.Value
 }
 
-// absent notes that the account that is opened was not there.
+// absent records that the opened account did not exist before.
 func absent(op *history.Op) {
 	workload.Observe(op, 0, 0, 0)
 	op.State = history.Absent
@@ -280,8 +279,8 @@ func special(k history.Kind) bool {
 	return k >= opening && k <= topUp || k == byPredicate || k == byBalance
 }
 
-// withOpenings is a client that opens and closes accounts and reads by predicate. It tries
-// these transactions itself, the others its Client does.
+// withOpenings is a client that opens and closes accounts and reads by predicate. It runs these transactions itself;
+// its Client runs the others.
 type withOpenings struct {
 	load.Client
 	choice  *chooser
@@ -307,7 +306,7 @@ func (c *withOpenings) ResolveUnknown(ctx context.Context, tx *history.Transacti
 	return err
 }
 
-// settle notes what became of an opened account, once a try or a look-up has ended with err.
+// settle records the state of an opened account after a try or a look-up that ended with err.
 func (h *chooser) settle(tx *history.Transaction, err error) {
 	applied := err == nil && tx.Outcome == history.Committed || err == load.ErrAlreadyApplied
 	if !applied || tx.Kind != opening && tx.Kind != withdrawal && tx.Kind != topUp {

@@ -47,7 +47,7 @@ func Spec() workload.Spec {
 	}
 }
 
-// declared are the checks, with the files that each needs.
+// declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
 		{
@@ -224,7 +224,7 @@ type Config struct {
 	// PredicateShare the share of reads by predicate. They use the codes of the first PredicateCodes accounts.
 	OpeningShare, PredicateShare, LowShare float64
 	PredicateCodes                         int
-	// LargeShare is the share of transfers that ask for more than is likely there.
+	// LargeShare is the share of transfers that probably exceed the balance.
 	LargeShare  float64
 	PayrollLegs int // people paid by one payroll
 
@@ -232,13 +232,13 @@ type Config struct {
 	AuditSample uint64        // accounts an audit reads; 0 is all up to 100,000, and else 10,000
 	AuditAge    time.Duration // of the state that an audit reads; 0 is the present
 
-	// LockOrder is the order in which a transaction takes its accounts. In a random
-	// one transactions can deadlock. Empty is the order of the keys.
+	// LockOrder is the order in which a transaction takes its accounts. In a random order transactions can deadlock.
+	// The default is the order of the keys.
 	LockOrder string
 }
 
-// auditAge is how old the state can be that an audit reads, 0 where it reads the present.
-// Audits of the past begin when the data of the load are as old.
+// auditAge returns the largest age of the state that an audit reads, 0 for the present. Audits of the past begin when
+// the loaded data are that old.
 func (c *Config) auditAge() time.Duration {
 	if c.AuditAge == 0 {
 		return 0
@@ -246,8 +246,8 @@ func (c *Config) auditAge() time.Duration {
 	return c.AuditAge + clockError
 }
 
-// clockError is by how much the clocks of a database and of this machine may differ. It
-// bounds what real time says of an audit of the past, and nothing else.
+// clockError is the largest difference between the clocks of a database and of this machine. It only bounds the
+// real-time order of audits of the past.
 const clockError = time.Second
 
 // The orders of a transaction's accounts.
@@ -282,8 +282,8 @@ const (
 	maxAudits      = 1000 // a second
 )
 
-// check says in one sentence what is wrong with a configuration, whatever the
-// database. The bounds of single settings are theirs.
+// check returns the first error of a configuration, whatever the database. The bounds of single settings are checked
+// elsewhere.
 func (c *Config) check() error {
 	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits-1 {
 		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-2)
@@ -316,7 +316,7 @@ func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare+c.LowS
 // Omits implements workload.Selective.
 func (c *Config) Omits(name string) bool { return name == check.Limit && !c.openings() }
 
-// anchors is in how many of the first accounts' codes they do.
+// anchors returns the number of first accounts whose codes are used.
 func (c *Config) anchors(accounts uint64) int {
 	return max(1, int(min(uint64(c.PredicateCodes), accounts)))
 }
@@ -351,7 +351,7 @@ func (c *Config) checkAccounts(accounts uint64) error {
 	return nil
 }
 
-// enough is the smallest number of accounts, of n or more, that the transactions fit.
+// enough returns the smallest number of accounts, at least n, that the transactions fit.
 func (c *Config) enough(n uint64) uint64 {
 	n = max(n, minAccounts, c.AuditSample)
 	if c.PayrollShare > 0 {

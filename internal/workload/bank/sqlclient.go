@@ -128,7 +128,7 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-// observeUpdates notes what the relative updates of a committed transaction found.
+// observeUpdates records the results of the relative updates of a committed transaction.
 func (c *sqlClient) observeUpdates(tx *history.Transaction) {
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
@@ -292,7 +292,7 @@ type sqlAudits struct {
 	past    *db.Statement // sets the transaction's time; nil where it reads the present
 }
 
-// all is one statement and thereby one snapshot at any isolation.
+// all runs one statement, which reads one snapshot at any isolation level.
 func (s *sqlAudits) all(ctx context.Context, a *auditor, tx *history.Transaction) error {
 	return s.Query(ctx, s.texts.inKeyOrder, nil, func(row []db.Value) error {
 		a.addRow(tx, row)

@@ -104,8 +104,8 @@ func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {
 	return a, err
 }
 
-// download takes the accounts and then the ledger, each in one statement.
-// Nothing runs on the bank at that time, so that they need no common snapshot.
+// download reads the accounts and then the ledger, each in one statement. No transaction runs at that time, so they
+// need no common snapshot.
 func (m *sqlModel) download(ctx context.Context, e *endRows) error {
 	return m.With(ctx, func(s db.SQLSession) error {
 		legs, err := dataset.Count(ctx, s, tableLedger)

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// openingTexts are the statements of accounts that clients open and close.
+// openingTexts holds the statements for accounts that clients open and close.
 type openingTexts struct {
 	byCode *db.Statement // all accounts of a bank code
 	low    *db.Statement // the accounts among them that hold less than a balance
@@ -17,9 +17,8 @@ type openingTexts struct {
 	remove *db.Statement
 }
 
-// indexByCode makes the predicate a range of an index, which a database can keep from
-// changing. The ledger of a bank with openings refers to accounts that are closed, so
-// that it has no foreign key.
+// indexByCode makes the predicate a range of an index, which a database can lock. The ledger of a bank with openings
+// refers to closed accounts, so it has no foreign key.
 const indexByCode = "CREATE INDEX stroppy_account_bic ON " + tableAccount + " (bic)"
 
 // indexByBalance does the same for the accounts of a bank code under a balance.
@@ -46,7 +45,7 @@ func (c *sqlClient) addPredicate(ctx context.Context, tx *history.Transaction, i
 	return c.do(ctx, c.texts.openings.low)
 }
 
-// addMembers notes what such a statement has found.
+// addMembers records the result of such a statement.
 func (c *sqlClient) addMembers(tx *history.Transaction, result int) {
 	r := c.Result(result)
 	for i := 0; r != nil && i < r.Rows(); i++ {
@@ -57,8 +56,8 @@ func (c *sqlClient) addMembers(tx *history.Transaction, result int) {
 	}
 }
 
-// readByPredicate is a read-only transaction of one statement, or of two where the
-// predicate does not find the account that closings pay into.
+// readByPredicate runs a read-only transaction of one statement. It needs two if the predicate does not find the
+// account that closings pay into.
 func (c *sqlClient) readByPredicate(ctx context.Context, tx *history.Transaction) (err error) {
 	if tx.Kind == byBalance {
 		c.addKey(0)
@@ -81,7 +80,7 @@ func (c *sqlClient) readByPredicate(ctx context.Context, tx *history.Transaction
 	return nil
 }
 
-// anchorFound is the reason that the account of the load in a bank code was not found there.
+// anchorFound returns a reason if the account of the load was not found in its bank code.
 func anchorFound(tx *history.Transaction) history.Reason {
 	if !tx.Ops[0].Observed {
 		return noSuchAccount
@@ -148,7 +147,7 @@ func (c *sqlClient) unread(tx *history.Transaction, op *history.Op) bool {
 	return op.Write && c.style == Atomic
 }
 
-// observePlanned notes what the statements on single accounts have read.
+// observePlanned records the results of the statements on single accounts.
 func (c *sqlClient) observePlanned(tx *history.Transaction) (reason history.Reason) {
 	for i := range planned(tx) {
 		op := &tx.Ops[i]

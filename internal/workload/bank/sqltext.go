@@ -12,7 +12,7 @@ const (
 	tableLedger  = "stroppy_ledger"
 )
 
-// texts are the SQL of the bank in one dialect, made once.
+// texts holds the SQL of the bank in one dialect, made once.
 type texts struct {
 	createBare string   // the accounts as they are loaded: without what completes adds
 	completes  []string // ALTER TABLE … ADD what the database can add to a filled table
@@ -40,7 +40,7 @@ type texts struct {
 	allLegs     *db.Statement
 }
 
-// auditChunk is how many accounts a sampled audit reads with one statement.
+// auditChunk is the number of accounts that a sampled audit reads with one statement.
 const auditChunk = 100
 
 // The columns that most statements return.

@@ -74,7 +74,7 @@ func (a *appender) unsent(tx *history.Transaction) bool {
 	return a.tried == 0
 }
 
-// done notes that the append was applied behind the place end.
+// done records that the append was applied behind the place end.
 func done(tx *history.Transaction, end uint64) {
 	tx.Outcome = history.Committed
 	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
@@ -97,7 +97,7 @@ func (e *ends) of(stream uint64) (end uint64, writer history.ID) {
 	return e.after[at], e.writer[at]
 }
 
-// set notes where a stream ends now, and with whose append.
+// set records the end of a stream and the writer of its last place.
 func (e *ends) set(stream, end uint64, writer history.ID) {
 	if !e.client.shared {
 		at := e.slot(stream)

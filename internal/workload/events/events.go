@@ -52,14 +52,14 @@ var kind = dataset.Kind{
 	Table: "stroppy_events_meta",
 }
 
-// appends is the kind of all transactions: events at the end of a stream. One is rejected if
-// its stream is not there: the origin, or the end where it is kept.
+// appends is the kind of all transactions: events at the end of a stream. A transaction is rejected if its stream
+// does not exist.
 const (
 	appends                     = 1 * history.Numbered
 	noSuchStream history.Reason = 1
 )
 
-// Log is the log of events on one open database.
+// Log is the workload on one open database.
 type Log struct {
 	*dataset.Set
 	config  Config

@@ -50,7 +50,7 @@ func Spec() workload.Spec {
 	}
 }
 
-// declared are the checks, with the files that each needs.
+// declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
 		{
@@ -105,7 +105,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// pieces is how many pieces the longest value has.
+// pieces returns the number of pieces of the longest value.
 func (c *Config) pieces() uint64 { return (c.Size.High + c.Fragment - 1) / c.Fragment }
 
 // limit sets the size of a piece and refuses commits that the database cannot take. around is the number of bytes
@@ -244,7 +244,7 @@ func configOf(h history.Header) (c Config, err error) {
 	return c, err
 }
 
-// names are the streams of a log with so many as people know them.
+// names converts between the streams of a log and their names.
 type names uint64
 
 // Name returns stream n as reports show it.

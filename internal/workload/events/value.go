@@ -31,7 +31,7 @@ const (
 // formula makes the values of a log.
 type formula struct{ seed uint64 }
 
-// base is where the words of an event begin.
+// base returns the beginning of the words of an event.
 func (f *formula) base(id history.ID, member uint32) uint64 {
 	return sampling.Mix(sampling.Mix(f.seed^sampling.Mix(uint64(id))) + uint64(member))
 }

@@ -102,7 +102,7 @@ func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) er
 	return nil
 }
 
-// forget takes back what an earlier try has set.
+// forget removes what an earlier try has set.
 func forget(tx *history.Transaction) {
 	if tx.Kind == scan {
 		tx.Ops = tx.Ops[:1]
@@ -118,8 +118,7 @@ const (
 	mostKeptBytes = 64 << 10 // of each
 )
 
-// observe notes whether there is a record, and what its value says of itself: who wrote
-// it and whether it is whole.
+// observe records whether there is a record, who wrote its value and whether the value is whole.
 func (c *client) observe(op *history.Op, found bool, value []byte) {
 	op.Observed, op.State, op.Value, op.Writer = true, history.Absent, 0, 0
 	if !found {
@@ -136,14 +135,14 @@ func (c *client) observe(op *history.Op, found bool, value []byte) {
 
 func own(op *history.Op, id history.ID) bool { return op.State == history.Whole && op.Writer == id }
 
-// beginScan notes that nothing was found yet. The first operation is where the scan
-// starts: whether there is a record at that very key.
+// beginScan records that nothing was found yet. The first operation shows whether there is a record at the start of
+// the scan.
 func (c *client) beginScan(tx *history.Transaction) {
 	c.scans, c.left = tx, int64(tx.Limit)
 	c.observe(&tx.Ops[0], false, nil)
 }
 
-// scanned takes a record that the scan has brought.
+// scanned records a record of the scan.
 func (c *client) scanned(key, value []byte) {
 	c.left--
 	tx := c.scans
@@ -159,9 +158,8 @@ func (c *client) scanned(key, value []byte) {
 	}
 }
 
-// mostBlocking is the most clients of which each waits for its answers on a thread of its own.
-// On two processors, beside a server with a process for each, they read 1.1 to 1.7 times as much
-// so with 2 to 64 connections.
+// mostBlocking is the largest number of clients that each wait for answers on a thread of their own. On two
+// processors, beside a server with a process for each, 2 to 64 connections read 1.1 to 1.7 times as much this way.
 const mostBlocking = 64
 
 // Blocks implements db.Blocker.

@@ -49,7 +49,7 @@ var kinds = [...]history.Declared{
 	get.Named("read"), put.Named("update"), insert.Named("insert"), scan.Named("scan"), modify.Named("read-modify-write"),
 }
 
-// noSuchRecord is why a transaction is rejected.
+// noSuchRecord is the reason of a rejected transaction.
 const noSuchRecord history.Reason = 1
 
 // model is the workload written for one data model.
@@ -93,7 +93,7 @@ func (w *Workload) Header() history.Header {
 	})
 }
 
-// keys are the facts of the load, and how statements travel.
+// keys returns the facts of the load and the mode.
 func (w *Workload) keys() map[string]string {
 	keys := factsOf(w.formula.shape)
 	keys["mode"] = cmp.Or(w.config.Mode, workload.Pipelined)
@@ -179,7 +179,7 @@ func rule(m *dataset.Metadata, c dataset.Census) string {
 
 func (c *Config) shape() shape { return shape{c.KeySize, c.ValueLow, c.ValueHigh} }
 
-// take takes over the records that were found, if they can be used as configured.
+// take adopts the records that were found, if they fit the configuration.
 func (w *Workload) take(m *dataset.Metadata) error {
 	s, err := shapeOf(m.Facts)
 	c := &w.config

@@ -15,7 +15,7 @@ import (
 const (
 	indexBits = 48
 	placeBits = history.RunBits + indexBits
-	// MaxRecords is how many records a load can make.
+	// MaxRecords is the largest number of records of a load.
 	MaxRecords = 1 << indexBits
 )
 
@@ -44,9 +44,8 @@ const (
 	fillerAt   = sumAt + 7
 )
 
-// fillerSize is the length of the block that all filler is cut from, at a place
-// drawn for each value: filler of 64 different letters, of which 256 KiB are made
-// once. It does not repeat itself within a value that is not longer.
+// fillerSize is the length of the block that all filler is cut from, at a random place for each value. The block has
+// 64 different letters and is made once. It does not repeat itself within a value of at most its length.
 const fillerSize = 1 << 18
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -59,7 +58,7 @@ type formula struct {
 	filler []byte
 }
 
-// shape is how large keys and values are, in bytes.
+// shape holds the sizes of keys and values, in bytes.
 type shape struct{ key, low, high uint64 }
 
 func newFormula(seed, records uint64, s shape) *formula {

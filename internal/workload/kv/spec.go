@@ -68,7 +68,7 @@ func Spec() workload.Spec {
 	}
 }
 
-// declared are the checks, with the files that each needs.
+// declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
 		{
@@ -134,8 +134,8 @@ type Config struct {
 	KeySize             uint64
 	ValueLow, ValueHigh uint64
 
-	// Connections is the number of connections, and each has InFlight transactions
-	// under way at once: there are as many clients as both multiplied.
+	// Connections is the number of connections. Each has InFlight transactions in progress, so the number of clients
+	// is the product.
 	Connections int
 	InFlight    int
 
@@ -153,7 +153,7 @@ type Mix struct {
 	Distribution string // empty is uniform
 }
 
-// Clients is how many clients there are.
+// Clients returns the number of clients.
 func (c *Config) Clients() int { return c.Connections * max(c.InFlight, 1) }
 
 const (
@@ -168,8 +168,8 @@ const (
 	maxClients  = 1<<history.ClientBits - 2
 )
 
-// check says in one sentence what is wrong with a configuration, for a database with
-// these limits. The bounds of single settings are theirs.
+// check returns the first error of a configuration, for a database with these limits. The bounds of single settings
+// are checked elsewhere.
 func (c *Config) check(l db.Limits) error {
 	most := uint64(l.Value)
 	if commit := uint64(l.Commit); commit > c.KeySize {
@@ -205,7 +205,7 @@ var presets = map[string]Mix{
 	"ycsb-f": {0.5, 0, 0, 0, 0.5, Zipfian},
 }
 
-// elsewhere are the names of YCSB and of its core workloads, with our flags.
+// elsewhere returns the names of YCSB and of its core workloads, with our flags.
 func elsewhere() map[string]string {
 	names := map[string]string{"ycsb": "--preset ycsb-a"}
 	for preset := range presets {

@@ -17,7 +17,7 @@ import (
 const (
 	table      = "stroppy_kv"
 	primaryKey = "PRIMARY KEY (record_key)"
-	// sortRows is how many records a load puts into the order of their keys, 8 bytes each.
+	// sortRows is the number of records that a load sorts by key, 8 bytes each.
 	sortRows = 1 << 24
 )
 
@@ -104,8 +104,8 @@ func (m *sqlModel) endState(ctx context.Context, record func(key, value []byte) 
 	})
 }
 
-// sqlSession is a client's session of a SQL database. A transaction of one statement asks
-// for nothing before its end, so that it takes one round trip.
+// sqlSession is a client's session of a SQL database. A transaction of one statement needs no result before its end,
+// so it takes one round trip.
 type sqlSession struct {
 	db.SQLSession
 	model  *sqlModel
@@ -187,7 +187,7 @@ func (s *sqlSession) do(ctx context.Context, statement *db.Statement, args ...db
 	return s.Do(ctx, statement, s.args)
 }
 
-// take notes what the statement that reads one record has brought.
+// take records the result of the statement that reads one record.
 func (s *sqlSession) take(op *history.Op, r *db.Result) {
 	if r != nil && r.Rows() > 0 {
 		s.client.observe(op, true, r.Row(0)[0].Text)

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// ofKind is what the committed transactions of one kind came to.
+// ofKind holds the measurements of the committed transactions of one kind.
 type ofKind struct {
 	count         uint64
 	nothing       uint64 // found no record
@@ -23,12 +23,12 @@ type ofKind struct {
 }
 
 const (
-	// The histograms are those of package stats, so that a report has one value of a quantile.
+	// The histograms have the bounds of package stats, so that a report has one value of a quantile.
 	leastLatency, mostLatency = int64(time.Microsecond), int64(time.Hour)
 	digits                    = 3 // of a histogram: an error of at most 0.1 %
 )
 
-// measured is what one goroutine has measured of a recorded run.
+// measured holds one goroutine's measurements of a recorded run.
 type measured struct {
 	keySize    uint64
 	begin, end int64 // ns: when the first counted transaction was due, and the last answer; begin is never at first
@@ -37,7 +37,7 @@ type measured struct {
 
 const never = math.MaxInt64
 
-// kindAt are the places in kinds of the kinds, by their numbers; 0 is no kind, else the place and one.
+// kindAt holds the place in kinds of each kind number, plus one; 0: no kind.
 var kindAt = func() (at [256]uint8) {
 	for i, kind := range kinds {
 		at[kind.Number] = uint8(i + 1)
@@ -65,7 +65,7 @@ func (m *measured) join(other *measured) {
 	}
 }
 
-// measurement is that of a recorded run, by all that read it.
+// measurement holds the measurements of a recorded run by all goroutines.
 type measurement struct {
 	check.Meter
 	keySize uint64
@@ -82,7 +82,7 @@ func measure(h history.Header) *measurement {
 	return m
 }
 
-// tables are the measurements of each kind of transaction in a recorded run.
+// tables returns the measurements of each kind of transaction in a recorded run.
 func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
 	m := measure(recorded.Header())
 	if err := m.Read(ctx, recorded); err != nil {
@@ -104,7 +104,7 @@ func (m *measurement) tables() []workload.Table {
 		Title:   "Reads and writes",
 		Columns: []string{"", "committed", "per second", "mean ms", "p50 ms", "p95 ms", "p99 ms", "found nothing", "read MB/s", "written MB/s"},
 		Notes: []string{fmt.Sprintf("Per second of the %.4g s from when the first counted transaction was due to the last answer. "+
-			"Latency counts from when a transaction was due. Bytes are those of keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
+			"Latency counts from when a transaction was due. Bytes count keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
 	}
 	for i := range all.of {
 		if k := &all.of[i]; k.count > 0 {
@@ -158,8 +158,8 @@ func (k *ofKind) row(name string, seconds float64) []string {
 	}
 }
 
-// quantile is that of the nearest rank, in nanoseconds. The histogram's own rounds the rank
-// down at times.
+// quantile returns the nearest-rank quantile, in nanoseconds. The histogram's own quantile sometimes rounds the rank
+// down.
 func (k *ofKind) quantile(q float64) int64 {
 	rank := math.Ceil(q * float64(k.count))
 	return min(k.latency.ValueAtQuantile(100*rank/float64(k.count)), k.slowest)

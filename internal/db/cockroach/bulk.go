@@ -19,26 +19,24 @@ import (
 )
 
 const (
-	// loaders is the number of connections that insert concurrently. Four were three times as fast as one
-	// COPY.
+	// loaders is the number of connections that insert concurrently. Four were three times as fast as one COPY.
 	loaders = 4
-	// insertRows and insertBytes are the approximate limits of one INSERT. More rows cost less each, and a
-	// message has at most 16 MiB.
+	// insertRows and insertBytes are the approximate limits of one INSERT. More rows cost less each, and a message
+	// has at most 16 MiB.
 	insertRows, insertBytes = 5000, 1 << 20
 	// splitRows is the approximate number of rows between two splits of a table that is loaded in key order.
 	splitRows = 100_000
-	// dropLimit limits the removal of a table after a failed load, because a cluster without a majority does
-	// not answer.
+	// dropLimit limits the removal of a table after a failed load, because a cluster without a majority does not
+	// answer.
 	dropLimit = 15 * time.Second
 )
 
-// BulkLoad loads rows with large INSERTs on several connections. It uses no single transaction, because a
-// large one costs more than its parts, and no transaction contains DDL
-// (https://www.cockroachlabs.com/docs/stable/online-schema-changes, "Limitations"). To load all or nothing, a
-// failure drops the table if it did not exist before. The table may remain only if this program or the
-// cluster dies.
+// BulkLoad loads rows with large INSERTs on several connections. It uses no single transaction, because a large one
+// costs more than its parts, and no transaction contains DDL
+// (https://www.cockroachlabs.com/docs/stable/online-schema-changes, "Limitations"). To load all or nothing, a failure
+// drops the table if it did not exist before. The table may remain only if this program or the cluster dies.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
-	op := "load the table " + load.Table + " on " + d.Where()
+	op := "load the table " + load.Table + " on " + d.Location()
 	if len(load.Columns) != len(load.Types) {
 		return 0, db.Fatalf(op, "%d columns but %d types", len(load.Columns), len(load.Types))
 	}
@@ -179,8 +177,8 @@ func names(ctx context.Context, c *pgwire.Control, query string) (list []string,
 	return list, nil
 }
 
-// splitter splits a table during the load, so that its rows are in several ranges, which several nodes can
-// serve. Rows must arrive in key order.
+// splitter splits a table during the load, so that its rows are in several ranges, which several nodes can serve.
+// Rows must arrive in key order.
 type splitter struct {
 	load  *db.BulkLoad
 	key   []int // the places of the key's columns in a row; none: no splits
@@ -209,8 +207,8 @@ func newSplitter(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*sp
 	return s, nil
 }
 
-// before splits the table at the first row of an INSERT if enough rows came since the last split. If the
-// server refuses a split, because of a missing privilege or automatic merging, it is not asked again.
+// before splits the table at the first row of an INSERT if enough rows came since the last split. If the server
+// refuses a split, because of a missing privilege or automatic merging, it is not asked again.
 func (s *splitter) before(ctx context.Context, c *pgwire.Control, first []db.Value) error {
 	if s.rows += insertRows; len(s.key) == 0 || s.rows <= splitRows {
 		return nil

@@ -40,7 +40,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, err
 	}
 	given := map[string]string{}
-	err = d.Control(ctx, "ask "+d.Where()+" for its isolations", func(ctx context.Context, c *pgwire.Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" for its isolations", func(ctx context.Context, c *pgwire.Control) error {
 		for _, level := range flavor.Isolations.Levels {
 			if given[level.Name], err = readBack(ctx, c, level.Name); err != nil {
 				return err
@@ -54,10 +54,9 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return &Database{Database: d, dialect: dialectOf(d.Version()), given: given}, nil
 }
 
-// readBack begins a transaction at an isolation and returns the one that it has, or an empty string if the
-// server refuses it. Versions up to 23.1 accept weaker names but stay serializable, and so do later ones with
-// a cluster setting (https://www.cockroachlabs.com/docs/stable/read-committed, "Enable READ COMMITTED
-// isolation").
+// readBack begins a transaction at an isolation and returns the one that it has, or an empty string if the server
+// refuses it. Versions up to 23.1 accept weaker names but stay serializable, and so do later ones with a cluster
+// setting (https://www.cockroachlabs.com/docs/stable/read-committed, "Enable READ COMMITTED isolation").
 func readBack(ctx context.Context, c *pgwire.Control, name string) (string, error) {
 	results, err := c.Conn.Exec(ctx, "BEGIN ISOLATION LEVEL "+name+"; SHOW transaction_isolation; ROLLBACK").ReadAll()
 	switch {
@@ -77,8 +76,8 @@ func readBack(ctx context.Context, c *pgwire.Control, name string) (string, erro
 
 const serializable = "serializable"
 
-// Flavor returns CockroachDB's flavor. Text is compared bytewise. At serializable, real-time order is
-// promised only for each key, so strict serializability is not claimed.
+// Flavor returns CockroachDB's flavor. Text is compared bytewise. At serializable, real-time order is promised only
+// for each key, so strict serializability is not claimed.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
 		Name: "CockroachDB",
@@ -128,8 +127,8 @@ func number(version string) string { return versionNumber.FindString(version) }
 var versionNumber = regexp.MustCompile(`v?\d+\.\d+[^ ]*`)
 
 // dialectOf returns the dialect of a version. SELECT … FOR UPDATE locks since 20.1
-// (https://www.cockroachlabs.com/docs/releases/v20.1, "SELECT FOR UPDATE"); a version without a number is
-// assumed to support it.
+// (https://www.cockroachlabs.com/docs/releases/v20.1, "SELECT FOR UPDATE"); a version without a number is assumed to
+// support it.
 func dialectOf(version string) *db.Dialect {
 	d := *Flavor().Dialect
 	year, _, _ := strings.Cut(strings.TrimPrefix(number(version), "v"), ".")
@@ -142,8 +141,7 @@ func dialectOf(version string) *db.Dialect {
 // Dialect implements db.SQL.
 func (d *Database) Dialect() *db.Dialect { return d.dialect }
 
-// Claim implements db.Database. It returns the promise of the isolation that the server actually uses for
-// this name.
+// Claim implements db.Database. It returns the promise of the isolation that the server actually uses for this name.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	asked, err := d.Database.Claim(name)
 	if err != nil {
@@ -156,15 +154,15 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return d.Database.Claim(given)
 }
 
-// Info returns the version and the settings that affect durability. Cluster settings that this user may not
-// see are omitted.
+// Info returns the version and the settings that affect durability. Cluster settings that this user may not see are
+// omitted.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info, err := d.Database.Info(ctx)
 	if err != nil {
 		return info, err
 	}
 	const unsafe = "kv.raft_log.disable_synchronization_unsafe"
-	err = d.Control(ctx, "ask "+d.Where()+" for its settings", func(ctx context.Context, c *pgwire.Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" for its settings", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, "SHOW CLUSTER SETTING "+unsafe)
 		switch {
 		case err == nil:
@@ -177,10 +175,10 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, err
 }
 
-// Footprint returns the size of the keys and values in the database's ranges, including indexes and old
-// versions, for one replica of each. Their size on disk depends on compression. It needs admin rights.
+// Footprint returns the size of the keys and values in the database's ranges, including indexes and old versions, for
+// one replica of each. Their size on disk depends on compression. It needs admin rights.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
-	err = d.Control(ctx, "ask "+d.Where()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, rangeBytes)
 		if err == nil {
 			_, err = fmt.Sscan(row[0], &bytes)

@@ -2,7 +2,7 @@ package mongodb
 
 import "stroppy/internal/db"
 
-// Codes are MongoDB's, of src/mongo/base/error_codes.err (4.2 to 8.0).
+// MongoDB's error codes, from src/mongo/base/error_codes.err (4.2 to 8.0).
 const (
 	codeBadValue            = 2
 	codeUnauthorized        = 13
@@ -18,28 +18,28 @@ const (
 	codeNoSuchTransaction   = 251
 )
 
-// refusals say what an answer means before the commit was sent: nothing of the transaction
-// can have been applied. What is not in the table is Aborted.
+// refusals maps a server's code to the class of an error before the commit was sent. Nothing of the transaction can
+// have been applied. Codes that are not listed are Aborted.
 var refusals = map[int32]db.Class{
-	codeWriteConflict:       db.Aborted, // another transaction has written to the document: the server does not wait
-	codeSnapshotUnavailable: db.Aborted, // a collection is younger than the snapshot
+	codeWriteConflict:       db.Aborted, // another transaction has written to the document; the server does not wait
+	codeSnapshotUnavailable: db.Aborted, // a collection is newer than the snapshot
 	239:                     db.Aborted, // SnapshotTooOld
 	24:                      db.Aborted, // LockTimeout: maxTransactionLockRequestTimeoutMillis
 	46:                      db.Aborted, // LockBusy
-	codeMaxTimeMSExpired:    db.Aborted, // the time-out of the URL, kept by the server
+	codeMaxTimeMSExpired:    db.Aborted, // time-out of the URL, enforced by the server
 	262:                     db.Aborted, // ExceededTimeLimit
 	codeNoSuchTransaction:   db.Aborted, // ended by the server: a fail-over, or transactionLifetimeLimitSeconds
 	267:                     db.Aborted, // PreparedTransactionInProgress
 	290:                     db.Aborted, // TransactionExceededLifetimeLimitSeconds
 	43:                      db.Aborted, // CursorNotFound
-	175:                     db.Aborted, // QueryPlanKilled: the collection was dropped meanwhile
-	13388:                   db.Aborted, // StaleConfig, of a shard that has moved
+	175:                     db.Aborted, // the collection was dropped meanwhile (QueryPlanKilled)
+	13388:                   db.Aborted, // StaleConfig: a shard has moved
 	63:                      db.Aborted, // StaleShardVersion
 
 	codeDocumentValidation: db.Constraint,
 	codeDuplicateKey:       db.Constraint,
 
-	// What a member says that is no primary any more, or that ends.
+	// Codes of a member that is no longer primary, or that is shutting down.
 	6: db.Unavailable, 7: db.Unavailable, 89: db.Unavailable, 9001: db.Unavailable, // HostUnreachable, HostNotFound, NetworkTimeout, SocketException
 	91: db.Unavailable, 189: db.Unavailable, // ShutdownInProgress, PrimarySteppedDown
 	133: db.Unavailable, 134: db.Unavailable, // FailedToSatisfyReadPreference, ReadConcernMajorityNotAvailableYet
@@ -54,19 +54,17 @@ var refusals = map[int32]db.Class{
 	14031: db.Fatal, // OutOfDiskSpace
 }
 
-// commitRefusals are the answers to a commit that say for sure that it was not applied:
-// they are given before anything of it is written (src/mongo/db/transaction_participant.cpp,
-// 4.2), and a second try of a commit that was applied is answered with success. Everything
-// else is Unknown, NoSuchTransaction and Unauthorized too: the library asks again by itself
-// when it has lost an answer, and what the second server says need not be what became of
-// the first try.
+// commitRefusals maps the codes of a commit that was certainly not applied. The server returns them before it writes
+// any part of it (src/mongo/db/transaction_participant.cpp, 4.2). A second attempt of an applied commit returns
+// success. All other codes are Unknown, even NoSuchTransaction and Unauthorized. The library repeats a commit by
+// itself when it has lost an answer, and the second server's answer may not describe the first attempt.
 var commitRefusals = map[int32]db.Class{
-	codeWriteConflict:       db.Aborted, // of a shard that could not prepare
+	codeWriteConflict:       db.Aborted, // from a shard that could not prepare
 	codeSnapshotUnavailable: db.Aborted,
 }
 
 var constraints = map[int32]db.ConstraintKind{
-	codeDocumentValidation: db.CheckFailed, // the collection's schema: a field that may not be negative
+	codeDocumentValidation: db.CheckFailed, // the collection's schema: a field that must not be negative
 	codeDuplicateKey:       db.UniqueKey,   // of the id
 }
 

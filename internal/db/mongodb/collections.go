@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// changeFactor: a change of the collections may take so many times as long as a call.
+// changeFactor is the time-out of a change of collections, as a multiple of the time-out of a call.
 const changeFactor = 6
 
 // Exists implements db.Records.
@@ -25,8 +25,8 @@ func (d *Database) Exists(ctx context.Context, c *db.Collection) (bool, error) {
 	return len(list) > 0, nil
 }
 
-// Create implements db.Records. Fields that are not to be negative are in the
-// collection's schema. In a sharded cluster a collection is spread by a hash of the id.
+// Create implements db.Records. The collection's schema contains the fields that must not be negative. In a sharded
+// cluster a collection is distributed by a hash of the id.
 func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	command := bson.D{{Key: "create", Value: c.Name}}
 	fields := bson.D{}
@@ -42,7 +42,7 @@ func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	if err := d.change(ctx, op, d.config.database, command, codeNamespaceExists); err != nil || !d.sharded {
 		return err
 	}
-	const alreadyInitialized = 23 // sharding is on
+	const alreadyInitialized = 23 // sharding is already enabled
 	if err := d.change(ctx, op, "admin", bson.D{{Key: "enableSharding", Value: d.config.database}}, alreadyInitialized); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (d *Database) Drop(ctx context.Context, c *db.Collection) error {
 	return d.change(ctx, "drop the collection "+c.Name, d.config.database, bson.D{{Key: "drop", Value: c.Name}}, namespaceNotFound)
 }
 
-// change runs a command that changes the collections, on a majority of the members. An
-// answer with the code done says that there was nothing to do.
+// change runs a command that changes collections, on a majority of the members. The code done means that there was
+// nothing to do.
 func (d *Database) change(ctx context.Context, op, database string, command bson.D, done int32) error {
 	if d.config.direct {
 		return db.Fatalf(op, "directConnection=true is only to read")

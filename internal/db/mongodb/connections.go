@@ -9,12 +9,11 @@ import (
 	"stroppy/internal/db"
 )
 
-// FreeConnections implements db.ConnectionLimited: what the primary says is available of its
-// net.maxIncomingConnections, which a limit of open files may make smaller
-// (https://www.mongodb.com/docs/manual/reference/command/serverStatus/#connections). The
-// connection that is asked over is one of those that clients will use. It needs the right to
-// serverStatus, as clusterMonitor has it; without it, and before several mongos, over which
-// connections are spread, nothing is known.
+// FreeConnections implements db.ConnectionLimited. It returns the primary's number of available connections within
+// net.maxIncomingConnections, which a limit of open files may reduce
+// (https://www.mongodb.com/docs/manual/reference/command/serverStatus/#connections). The connection of this query
+// will be used by clients. The user needs the right to serverStatus, as in clusterMonitor. Without it, nothing is
+// known. The same applies to several mongos, over which connections are distributed.
 func (d *Database) FreeConnections(ctx context.Context) (db.FreeConnections, error) {
 	free := db.FreeConnections{Server: "MongoDB at " + d.config.name()}
 	status, err := d.client.Database("admin").RunCommand(ctx, bson.D{

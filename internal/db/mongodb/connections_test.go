@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestFreeConnections: sessions that open take from what the server has available.
+// TestFreeConnections checks that open sessions reduce the number of available connections.
 func TestFreeConnections(t *testing.T) {
 	d := open(t, freshURL(t))
 	before, err := d.FreeConnections(t.Context())
@@ -26,8 +26,7 @@ func TestFreeConnections(t *testing.T) {
 	}
 }
 
-// TestFreeConnectionsRead: the figures of serverStatus are read, and where there are none
-// nothing is known.
+// TestFreeConnectionsRead checks that the figures of serverStatus are read, and that nothing is known without them.
 func TestFreeConnectionsRead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

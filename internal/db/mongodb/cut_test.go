@@ -16,9 +16,9 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestCut ends connections before, with and after a commit. One that is lost once the
-// library repeats, and nothing is applied twice; one whose every try is lost is unknown,
-// whether the server got it or not. One that ends before is surely not applied.
+// TestCut ends connections before, during and after a commit. A commit that is lost once is repeated by the library,
+// and nothing is applied twice. If every attempt is lost, the commit is unknown, whether the server received it or
+// not. A transaction that ends before the commit is not applied.
 func TestCut(t *testing.T) {
 	const limit = 2 * time.Second
 	direct := open(t, freshURL(t))
@@ -33,7 +33,7 @@ func TestCut(t *testing.T) {
 		request string
 		at      drivertest.Moment
 		always  bool
-		class   db.Class // meaningless if the commit is acknowledged
+		class   db.Class // ignored if the commit is acknowledged
 		moved   []int64
 	}{
 		{"update", drivertest.BeforeRequest, false, db.Unavailable, []int64{0}},
@@ -74,7 +74,7 @@ func TestCut(t *testing.T) {
 				t.Errorf("the answer took %v", took)
 			}
 			drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
-			// A later transaction of the session ends what the server has of the one before.
+			// A later transaction of the session ends the server's part of the one before.
 			drivertest.Must(t, transact(ctx, s, func() error { return change(s) }))
 			if moved := balance(t, observer, "a") - before - 1; !slices.Contains(tc.moved, moved) {
 				t.Errorf("%d were moved, want one of %v", moved, tc.moved)
@@ -83,7 +83,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// balance is that of an account, of which the version counts the changes.
+// balance returns the balance of an account, whose version counts its changes.
 func balance(t *testing.T, s db.RecordSession, account string) int64 {
 	t.Helper()
 	var out [1]db.Record
@@ -94,8 +94,8 @@ func balance(t *testing.T, s db.RecordSession, account string) int64 {
 	return cents
 }
 
-// TestFailOverAtCommit kills the primary while a commit waits for a majority that does not
-// hear of it: it is unknown, and whether it was applied is the same whenever one looks.
+// TestFailOverAtCommit kills the primary while a commit waits for a majority that does not hear of it. The commit is
+// unknown, and whether it was applied must not change later.
 func TestFailOverAtCommit(t *testing.T) {
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
 	clustertest.Need(t, "mongodb", err)

@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// Money is IEEE 754-2008 decimal128 in the binary encoding of BSON: 1 bit sign, 14 bits
-// exponent with a bias, 113 bits coefficient. Cents have the exponent -2.
+// Money is IEEE 754-2008 decimal128 in BSON's binary encoding: 1 bit sign, 14 bits biased exponent, 113 bits
+// coefficient. Cents have the exponent -2.
 const (
 	decimalBias   = 6176
-	decimalShift  = 49 // of the exponent in the high half
+	decimalShift  = 49 // position of the exponent in the high half
 	centsExponent = -2
 )
 
@@ -22,10 +22,10 @@ func decimalOf(cents int64) (high, low uint64) {
 	return high, uint64(cents)
 }
 
-// centsOf is the inverse of decimalOf for any decimal128 that is a whole number of cents
-// of 64 bits; false of others.
+// centsOf is the inverse of decimalOf. It returns false unless the decimal128 is a whole number of cents that fits in
+// 64 bits.
 func centsOf(high, low uint64) (int64, bool) {
-	if high>>61&3 == 3 { // a large coefficient, an infinity or no number
+	if high>>61&3 == 3 { // a large coefficient, an infinity or NaN
 		return 0, false
 	}
 	exponent := int(high>>decimalShift&(1<<14-1)) - decimalBias

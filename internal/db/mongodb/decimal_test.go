@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestDecimal: money is what the library takes it for, and comes back as it went.
+// TestDecimal checks that the library reads money correctly, and that it survives a round trip.
 func TestDecimal(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	cents := []int64{0, 1, -1, 99, -100, math.MaxInt64, -math.MaxInt64}

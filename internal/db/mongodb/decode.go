@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// decode appends the values of a document, whose texts stay in raw.
+// decode appends the values of a document, whose texts refer to raw.
 func decode(values []db.Value, of *db.Collection, raw []byte) ([]db.Value, error) {
 	start := len(values)
 	for range of.Width() {
@@ -58,7 +58,7 @@ func decode(values []db.Value, of *db.Collection, raw []byte) ([]db.Value, error
 	return values, err
 }
 
-// read reads a value of the type that its field has.
+// read reads a value of the type of its field.
 func read(v *db.Value, of *db.Collection, f db.Field, kind bsoncore.Type, data []byte) error {
 	ok := true
 	switch {
@@ -80,7 +80,7 @@ func read(v *db.Value, of *db.Collection, f db.Field, kind bsoncore.Type, data [
 	return nil
 }
 
-// integerOf reads a whole number of any type of BSON.
+// integerOf reads a whole number of any BSON type.
 func integerOf(kind bsoncore.Type, data []byte) (int64, bool) {
 	switch kind {
 	case bsoncore.TypeInt64:
@@ -98,7 +98,7 @@ func unreadable(of *db.Collection, name []byte, kind bsoncore.Type) error {
 	return fmt.Errorf("a document of %s has in %q a %v that this program does not write", of.Name, name, kind)
 }
 
-// each hands every element of a document to element.
+// each calls element for every element of a document.
 func each(raw []byte, element func(name []byte, kind bsoncore.Type, data []byte) error) error {
 	length, _, ok := bsoncore.ReadLength(raw)
 	if !ok || int(length) > len(raw) || length < 5 {
@@ -122,25 +122,25 @@ func each(raw []byte, element func(name []byte, kind bsoncore.Type, data []byte)
 	return nil
 }
 
-// elements is how many elements a document or an array has.
+// elements returns the number of elements of a document or an array.
 func elements(raw []byte) (n int) {
-	_ = each(raw, func([]byte, bsoncore.Type, []byte) error { // what is damaged has as many as can be read
+	_ = each(raw, func([]byte, bsoncore.Type, []byte) error { // for a damaged document, count the readable elements
 		n++
 		return nil
 	})
 	return n
 }
 
-// errDamaged is of an answer that is no BSON.
+// errDamaged reports an answer that is not valid BSON.
 var errDamaged = errors.New("the server's answer is damaged")
 
-// lookUp returns an element of a document by its path; false if it is not there.
+// lookUp returns an element of a document by its path, and whether it exists.
 func lookUp(raw []byte, path ...string) (bsoncore.Value, bool) {
 	v, err := bsoncore.Document(raw).LookupErr(path...)
 	return v, err == nil
 }
 
-// documentOf returns the document at a path; nil if none is there.
+// documentOf returns the document at a path, or nil.
 func documentOf(raw []byte, path ...string) []byte {
 	v, ok := lookUp(raw, path...)
 	if !ok || v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
@@ -149,14 +149,14 @@ func documentOf(raw []byte, path ...string) []byte {
 	return v.Data
 }
 
-// numberAt returns the whole number at a path; 0 if none is there.
+// numberAt returns the whole number at a path, or 0.
 func numberAt(raw []byte, path ...string) int64 {
 	v, _ := lookUp(raw, path...)
 	n, _ := integerOf(v.Type, v.Data)
 	return n
 }
 
-// textAt returns the text at a path; empty if none is there.
+// textAt returns the text at a path, or "".
 func textAt(raw []byte, path ...string) string {
 	v, _ := lookUp(raw, path...)
 	text, _ := v.StringValueOK()

@@ -10,10 +10,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// command builds one command in a buffer that is used again by the next.
+// command builds one command in a buffer that is reused.
 type command struct{ b []byte }
 
-// MarshalBSON implements bson.Marshaler, so that the library takes the command as it is.
+// MarshalBSON implements bson.Marshaler. The library sends the command unchanged.
 func (c *command) MarshalBSON() ([]byte, error) { return c.b, nil }
 
 const idName = "_id"
@@ -33,7 +33,7 @@ func (c *command) openArray(name string) (at int32) {
 	return at
 }
 
-// end ends the document or array that begins at a place: the command at 0.
+// end ends the document or array that begins at a position; the command begins at 0.
 func (c *command) end(at int32) {
 	c.b = append(c.b, 0)
 	c.b = bsoncore.UpdateLength(c.b, at, int32(len(c.b))-at)
@@ -43,7 +43,7 @@ func (c *command) int(name string, n int) { c.b = bsoncore.AppendInt32Element(c.
 
 func (c *command) text(name, value string) { c.b = bsoncore.AppendStringElement(c.b, name, value) }
 
-// value appends a value of a type. The text is not converted to a string of its own.
+// value appends a value of a type, without converting text to a string.
 func (c *command) value(name string, t db.Type, v db.Value) {
 	switch {
 	case v.Null:
@@ -78,7 +78,7 @@ func number(i int) string {
 	return strconv.Itoa(i)
 }
 
-// field is that of a place among the values of a document.
+// field returns the field for an index of a document's values.
 func field(c *db.Collection, place int) db.Field {
 	if place == db.ID {
 		return db.Field{Name: idName, Type: c.ID}
@@ -86,7 +86,7 @@ func field(c *db.Collection, place int) db.Field {
 	return c.Fields[place-1]
 }
 
-// document appends a document with its values. Fields that are Null are left out.
+// document appends a document with its values. Null fields are omitted.
 func (c *command) document(name string, of *db.Collection, values []db.Value) error {
 	width := of.Width()
 	if len(values) < width || (len(values)-width)%max(len(of.Items), 1) != 0 {
@@ -107,7 +107,7 @@ func (c *command) document(name string, of *db.Collection, values []db.Value) er
 	return nil
 }
 
-// fields appends fields with their values, the id's first if there is one.
+// fields appends fields with their values, the id first if there is one.
 func (c *command) fields(id string, t db.Type, fields []db.Field, values []db.Value) {
 	if id != "" {
 		c.value(id, t, values[db.ID])
@@ -120,7 +120,7 @@ func (c *command) fields(id string, t db.Type, fields []db.Field, values []db.Va
 	}
 }
 
-// find builds a find of the documents with these ids, of which the answer is to have all.
+// find builds a find of the documents with these ids, all in one answer.
 func (c *command) find(of *db.Collection, ids []db.Value) {
 	c.begin("find", of.Name)
 	filter := c.open("filter")
@@ -172,7 +172,7 @@ func (c *command) findAndUpdate(u *db.Update, id db.Value, args []db.Value) {
 	c.end(0)
 }
 
-// change appends which document is changed, and how.
+// change appends the changed document's id and the change.
 func (c *command) change(query, update string, u *db.Update, id db.Value, args []db.Value) {
 	at := c.open(query)
 	c.value(idName, u.Collection.ID, id)
@@ -202,8 +202,7 @@ func (c *command) assign(operator string, u *db.Update, places []int, args []db.
 	c.end(at)
 }
 
-// concerned adds a read concern to a command that was built, and the time of the server
-// that it must have reached; nil: none.
+// concerned adds a read concern to a complete command, and the server time that it must have reached; nil: none.
 func (c *command) concerned(level string, after *bson.Timestamp) {
 	c.b = c.b[:len(c.b)-1] // without its end
 	at := c.open("readConcern")
@@ -231,7 +230,7 @@ func (c *command) delete(of *db.Collection, ids []db.Value) {
 	c.end(0)
 }
 
-// filter builds the condition of a scan; a bound of the ids that is Null is none.
+// filter builds the condition of a scan. A Null bound of the ids does not limit it.
 func (c *command) filter(of *db.Collection, r db.RecordRange) {
 	_, c.b = bsoncore.AppendDocumentStart(c.b[:0])
 	if !r.From.Null || !r.To.Null {

@@ -19,8 +19,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// phase is what was under way when an error came. An error is classed by it and by the
-// server's code: labels are not enough, because most network errors at a commit have none.
+// phase is the progress of a transaction at the time of an error. The class of an error depends on it and on the
+// server's code. Labels are not enough, because most network errors at a commit have none.
 type phase uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	committing              // a commit was sent, or may have been
 )
 
-// failure makes the error of a call to the server.
+// failure returns the error of a call to the server.
 func (d *Database) failure(op string, err error, at phase) *db.Error {
 	e := &db.Error{Op: op, Err: db.MessageError{Text: "MongoDB " + d.config.name() + ": " + d.sentence(err), Cause: err}}
 	code, answered := codeOf(err)
@@ -37,7 +37,7 @@ func (d *Database) failure(op string, err error, at phase) *db.Error {
 	}
 	switch {
 	case at == committing:
-		e.Class = commitRefusals[code] // of what is not there Unknown, the zero class
+		e.Class = commitRefusals[code] // Unknown, the zero class, if it is not listed
 	case answered:
 		e.Class = db.Aborted
 		if class, known := refusals[code]; known {
@@ -50,7 +50,7 @@ func (d *Database) failure(op string, err error, at phase) *db.Error {
 	return e
 }
 
-// codeOf returns the server's code; false of an error that is no answer of a server.
+// codeOf returns the server's code, or false if the error is not an answer of a server.
 func codeOf(err error) (int32, bool) {
 	if write, ok := errors.AsType[mongo.WriteException](err); ok {
 		for _, e := range write.WriteErrors {
@@ -70,7 +70,7 @@ func codeOf(err error) (int32, bool) {
 	return 0, false
 }
 
-// sentence says in few words what went wrong.
+// sentence returns a short description of an error.
 func (d *Database) sentence(err error) string {
 	code, answered := codeOf(err)
 	text := ""
@@ -82,7 +82,7 @@ func (d *Database) sentence(err error) string {
 		text = inner.Message
 	}
 	if answered && text != "" {
-		text, _, _ = strings.Cut(text, " to execute command") // which repeats the command
+		text, _, _ = strings.Cut(text, " to execute command") // it repeats the command
 		text = strings.TrimSuffix(text, ".")
 		switch {
 		case code == codeAuthentication, code == codeUserNotFound:
@@ -105,18 +105,18 @@ func (d *Database) sentence(err error) string {
 		return fmt.Sprintf("no answer within %v", d.config.timeout)
 	case ended(err):
 		return "the connection ended"
-	case errors.As(err, &cleared): // by the library, which then looks for the primary again
+	case errors.As(err, &cleared): // the library cleared its pool, and then looks for the primary again
 		return "the connections were given up after another call had failed"
 	}
 	return err.Error()
 }
 
-// ended says whether the other side has ended the connection.
+// ended reports whether the other side has ended the connection.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// unselected says why no server can be asked.
+// unselected returns why no server can be asked.
 func (d *Database) unselected(err topology.ServerSelectionError) string {
 	var whys []string
 	members, ghosts := 0, 0
@@ -147,8 +147,7 @@ func (d *Database) unselected(err topology.ServerSelectionError) string {
 	return fmt.Sprintf("no server answers within %v%s: %s", d.config.timeout, parenthesis(whys), db.CheckServer)
 }
 
-// sameReason is why no connection to any of the servers was made, where that is one reason;
-// otherwise empty.
+// sameReason returns why no connection to any of the servers was made, if all have the same reason, and otherwise "".
 func sameReason(servers []description.Server) string {
 	same := ""
 	for _, server := range servers {
@@ -164,7 +163,7 @@ func sameReason(servers []description.Server) string {
 	return same
 }
 
-// unanswered says in few words why a server has not answered.
+// unanswered returns a short reason why a server has not answered.
 func unanswered(err error) string {
 	if distrusted := wire.Distrusts(err); distrusted != "" {
 		return wire.Untrusted.Text(distrusted, "tlsCAFile=FILE")
@@ -176,7 +175,7 @@ func unanswered(err error) string {
 	if at := strings.LastIndex(text, "dial tcp "); at >= 0 {
 		return strings.Replace(text[at+len("dial tcp "):], ": connect: ", ": ", 1)
 	}
-	if reason := wire.TextReason(text); reason != "" { // of a name that no address has
+	if reason := wire.TextReason(text); reason != "" { // of a name without an address
 		return reason
 	}
 	switch {
@@ -197,5 +196,5 @@ func parenthesis(whys []string) string {
 	return " (" + strings.Join(whys, "; ") + ")"
 }
 
-// name is who is spoken with, for errors.
+// name names the servers in errors.
 func (c *config) name() string { return strings.Join(c.servers, ",") }

@@ -16,8 +16,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestRefused: what another transaction or a rule of the collection forbids is surely not
-// applied, and the session goes on.
+// TestRefused checks that a change that another transaction or a rule of the collection forbids is not applied, and
+// that the session can continue.
 func TestRefused(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")
@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 	want(t, "afterwards", find(t, s, "a"), "a 1001 1 null")
 }
 
-// failCommand has the server fail some commands, times of each kind.
+// failCommand makes the server fail some commands, times of each kind.
 func failCommand(t *testing.T, d *Database, times int, data bson.D) {
 	t.Helper()
 	fail := func(mode any) error {
@@ -66,8 +66,7 @@ func failCommand(t *testing.T, d *Database, times int, data bson.D) {
 	})
 }
 
-// TestFailures has the server fail before and at the commit, and looks what became of the
-// transaction.
+// TestFailures makes the server fail before and during the commit, and checks the effect on the transaction.
 func TestFailures(t *testing.T) {
 	if os.Getenv("STROPPY_TEST_MONGODB") != "" {
 		t.Skip("skipped engine: mongodb: fail points are of servers that this test starts")
@@ -107,7 +106,7 @@ func TestFailures(t *testing.T) {
 				return err
 			})
 			if tc.code == "none" {
-				drivertest.Must(t, err) // the library has asked again
+				drivertest.Must(t, err) // the library has repeated it
 			} else {
 				wantError(t, tc.what, err, tc.class, tc.code)
 			}
@@ -127,8 +126,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestSilence: a server that does not answer in time leaves a transaction unapplied before
-// the commit, and unknown at it.
+// TestSilence checks a server that does not answer in time. Before the commit the transaction is not applied; during
+// the commit it is unknown.
 func TestSilence(t *testing.T) {
 	c := servers.Start(t, nil)
 	d := open(t, at(t, c.URL(), "silence", "timeout=1s"))
@@ -176,8 +175,8 @@ func (c counter) Count(ctx context.Context) error {
 	})
 }
 
-// TestFailOver kills the primary while clients count: no count that was acknowledged is
-// lost, and none is there that was neither acknowledged nor unknown.
+// TestFailOver kills the primary while clients count. No acknowledged count may be lost. Every other count that is
+// found must be unknown.
 func TestFailOver(t *testing.T) {
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
 	clustertest.Need(t, "mongodb", err)

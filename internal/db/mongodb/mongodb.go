@@ -1,9 +1,9 @@
-// Package mongodb speaks to a replica set of MongoDB, 4.2 or later, or to the mongos of a
-// sharded cluster, as a database of documents with transactions.
+// Package mongodb is a driver for MongoDB, 4.2 or later, as a database of documents with transactions. It connects to
+// a replica set, or to the mongos of a sharded cluster.
 //
-// A transaction of package db is one of MongoDB's, at read concern snapshot and write
-// concern majority unless the URL says otherwise, on a causally consistent session. Its
-// commands are built in a buffer of the session and sent as they are.
+// A transaction of package db is a transaction of MongoDB on a causally consistent session. Its read concern is
+// snapshot and its write concern majority, unless the URL sets others. Its commands are built in a buffer of the
+// session and sent unchanged.
 package mongodb
 
 import (
@@ -25,17 +25,16 @@ import (
 )
 
 const (
-	// maxValue bounds a text, so that a document of it stays below 16 MiB, and maxCommit
-	// what one transaction writes, so that it does not live longer than the server lets it:
-	// one of 4.2 or later has as many entries of the log as it needs
-	// (https://www.mongodb.com/docs/v4.2/core/transactions-production-consideration/).
+	// maxValue bounds a text, so that its document stays below 16 MiB. maxCommit bounds the writes of one
+	// transaction, so that it ends before the server's limit of its lifetime. From 4.2 on a transaction may have
+	// several log entries (https://www.mongodb.com/docs/v4.2/core/transactions-production-consideration/).
 	maxValue  = 15 << 20
 	maxCommit = 64 << 20
-	// openTimeout bounds Open, whatever the time-out of a call is.
+	// openTimeout bounds Open, independent of the time-out of a call.
 	openTimeout = 8 * time.Second
 	// abortTimeout bounds the abort of a transaction, which need not arrive.
 	abortTimeout = time.Second
-	// scanFactor: a scan may take so many times as long as a call.
+	// scanFactor is the time-out of a scan, as a multiple of the time-out of a call.
 	scanFactor = 60
 )
 
@@ -58,15 +57,13 @@ var Isolations = db.Isolations{
 	},
 }
 
-// Database is a replica set or a sharded cluster. It satisfies db.Records and
-// db.Footprinter.
+// Database is a replica set or a sharded cluster. It satisfies db.Records and db.Footprinter.
 type Database struct {
 	config config
 	client *mongo.Client
-	data   *mongo.Database // of the collections
-	// scanned is the same with the read concern of reads without a transaction, and
-	// readOptions have where those are asked. outside and outsideOptions are of transactions
-	// that only read, where they ask a secondary.
+	data   *mongo.Database // with the collections
+	// scanned is data with the read concern of reads outside a transaction, and readOptions select their server.
+	// outside and outsideOptions are used by read-only transactions that read from a secondary.
 	scanned, outside            *mongo.Database
 	readOptions, outsideOptions *options.RunCmdOptionsBuilder
 	sharded                     bool
@@ -79,7 +76,7 @@ var (
 	_ db.ConnectionLimited = (*Database)(nil)
 )
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error that Open would return for the URL itself. It makes no connection.
 func CheckURL(url string) error {
 	_, _, err := readURL(url)
 	return err
@@ -95,19 +92,22 @@ func readURL(url string) (c config, o *options.ClientOptions, err error) {
 	return c, o, err
 }
 
-// Open opens a replica set or a sharded cluster by its URL,
+// Open opens a replica set or a sharded cluster by its URL:
 //
 //	mongodb://[user:password@]h1[:27017],h2[/database][?name=value…]
 //
-// and returns when its primary, or a mongos, has answered with these credentials. A server
-// without transactions is refused. The parameters are, with their defaults:
+// It returns when the primary, or a mongos, has answered with these credentials. It refuses a server without
+// transactions. The parameters with their defaults are:
 //
 //	timeout=5s                  of a commit, and of all other commands of a transaction together
-//	w=majority                  write concern: majority, or a number of members; 1 loses commits in a fail-over
+//	w=majority                  write concern: majority, or a number of members; 1 loses commits in
+//	                            a fail-over
 //	readConcernLevel=snapshot   of transactions at the default isolation: snapshot, majority or local
-//	readPreference=primary      secondary has transactions that only read ask a secondary, outside any of its transactions
-//	via=NAME:PORT=ADDRESS:PORT  where servers are reached whose names in the replica set do not lead to them, with commas between several
-//	replicaSet=NAME, authSource=DATABASE, directConnection=true (one server alone, only to read),
+//	readPreference=primary      secondary: read-only transactions read from a secondary, outside of
+//	                            its transactions
+//	via=NAME:PORT=ADDRESS:PORT  addresses of servers whose names in the replica set cannot be reached,
+//	                            separated by commas
+//	replicaSet=NAME, authSource=DATABASE, directConnection=true (only this server, for reading),
 //	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, o, err := readURL(url)
@@ -141,14 +141,14 @@ func connect(ctx context.Context, c config, o *options.ClientOptions) (d *Databa
 	ctx, cancel := context.WithTimeout(ctx, min(openTimeout, c.timeout+connectTimeout))
 	defer cancel()
 	if err := d.check(ctx); err != nil {
-		_ = d.Close() // nothing was done over it
+		_ = d.Close() // it was not used yet
 		return nil, err
 	}
 	return d, nil
 }
 
-// preference is where is asked what is in no transaction: what was loaded and what is there
-// in the end are not to be read where they may be old, whatever the URL says.
+// preference returns the servers for reads outside of transactions. Loaded data and end states must not be read where
+// they may be outdated, whatever the URL says.
 func (d *Database) preference() *readpref.ReadPref {
 	if d.config.direct {
 		return readpref.Nearest()
@@ -156,12 +156,12 @@ func (d *Database) preference() *readpref.ReadPref {
 	return readpref.Primary()
 }
 
-// check sees that transactions are to be had, with these credentials.
+// check verifies that transactions are available with these credentials.
 func (d *Database) check(ctx context.Context) error {
 	const op = "open MongoDB"
 	admin := d.client.Database("admin")
 	build, err := admin.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}, d.readOptions).Raw()
-	if ferret := cmp.Or(textAt(build, "ferretdbVersion"), textAt(build, "ferretdb", "version")); ferret != "" { // of 1 and of 2
+	if ferret := cmp.Or(textAt(build, "ferretdbVersion"), textAt(build, "ferretdb", "version")); ferret != "" { // of versions 1 and 2
 		return refused("%s is FerretDB %s, which has no transactions: give a replica set of MongoDB", d.config.name(), ferret)
 	}
 	var hello bson.Raw
@@ -178,7 +178,7 @@ func (d *Database) check(ctx context.Context) error {
 	if members := elements(documentOf(hello, "hosts")) + elements(documentOf(hello, "passives")); !d.sharded && d.config.members() > members {
 		return refused("w=%s, and the replica set has %d members with data: no commit would be acknowledged", d.config.w, members)
 	}
-	_, err = d.Exists(ctx, &db.Collection{}) // for which a user is needed where users are
+	_, err = d.Exists(ctx, &db.Collection{}) // it needs a user if there are users
 	return err
 }
 
@@ -196,16 +196,16 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// Limits are those of a document and of a transaction. A connection has one command under
-// way (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/), so that as
-// many sessions as are used at once take as many connections of the library's pool.
+// Limits returns the limits of a document and of a transaction. A connection has one command at a time
+// (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/). So each session in use takes a connection
+// of the library's pool.
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxValue, Commit: maxCommit} }
 
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
-// Claim says what MongoDB promises at an isolation, by default at the read concern of the
-// URL. What other parameters of the URL weaken is in the claim too.
+// Claim returns what MongoDB promises at an isolation, by default at the read concern of the URL. The claim includes
+// the effect of the URL's other parameters.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.config.readConcern
@@ -226,7 +226,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return claim, nil
 }
 
-// Info asks the server what it is, and how it is set up.
+// Info asks the server for its version and its configuration.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
@@ -259,8 +259,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Footprint returns the bytes of the collections and of their indexes on disk, of one copy
-// of the data.
+// Footprint returns the bytes of the collections and their indexes on disk, for one copy of the data.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()

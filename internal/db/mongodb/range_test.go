@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestRange reads ranges of documents in a transaction, with its own writes and from its
-// snapshot, and removes documents.
+// TestRange reads ranges of documents in a transaction, with its own writes and from its snapshot, and removes
+// documents.
 func TestRange(t *testing.T) {
 	d := open(t, freshURL(t))
 	s, err := d.RecordRangeSession(t.Context(), db.SessionOptions{})

@@ -28,7 +28,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// refusal holds that what a URL names is refused with one sentence, within ten seconds.
+// refusal checks that a URL is refused with one sentence within ten seconds.
 func refusal(t *testing.T, url string, class db.Class, says ...string) {
 	t.Helper()
 	began := time.Now()
@@ -50,7 +50,7 @@ func refusal(t *testing.T, url string, class db.Class, says ...string) {
 	}
 }
 
-// mongod starts a server that is of no cluster, and returns its address.
+// mongod starts a server outside of any cluster and returns its address.
 func mongod(t *testing.T, args ...string) string {
 	t.Helper()
 	binary, err := cluster.Find("mongod", "")
@@ -74,7 +74,7 @@ func mongod(t *testing.T, args ...string) string {
 	return address
 }
 
-// admin runs commands at one server alone, as a user unless it is empty.
+// admin runs commands at one server, as a user unless it is empty.
 func admin(t *testing.T, address, user, password string, commands ...bson.D) {
 	t.Helper()
 	o := options.Client().SetHosts([]string{address}).SetDirect(true)
@@ -100,7 +100,7 @@ func TestAlone(t *testing.T) {
 	refusal(t, "mongodb://"+mongod(t, "--replSet", "rs"), db.Unavailable, "was not initiated")
 }
 
-// TestUsers: a server with users distinguishes who is not let in and who may not do this.
+// TestUsers checks that a server with users distinguishes a wrong login from a missing right.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
@@ -132,7 +132,7 @@ func TestUsers(t *testing.T) {
 	}), db.Fatal, "13")
 }
 
-// TestNoPrimary: a replica set without a majority has no primary.
+// TestNoPrimary checks the error of a replica set without a majority.
 func TestNoPrimary(t *testing.T) {
 	t.Parallel()
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
@@ -145,7 +145,7 @@ func TestNoPrimary(t *testing.T) {
 	refusal(t, c.URL(), db.Unavailable, "no primary within 5s (members that answer: 1)", "majority")
 }
 
-// TestOthers: servers that are none of MongoDB's.
+// TestOthers checks the errors for servers of other products.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -180,8 +180,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestTLSRefused: what is wrong with TLS is said, before a server of any product, because it is
-// decided before a word of MongoDB's is spoken.
+// TestTLSRefused checks the errors of TLS, with servers of any product, because TLS comes before MongoDB's protocol.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	secure, plain := httptest.NewTLSServer(http.NotFoundHandler()), httptest.NewServer(http.NotFoundHandler())
@@ -203,9 +202,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// standIn is the primary of a replica set, as far as it says so, and answers nothing else. It
-// calls itself by its address, or by a name
-// (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/).
+// standIn is a server that only claims to be the primary of a replica set. It names itself by its address, or by a
+// name (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/).
 func standIn(t *testing.T, wire int, build bson.D, name ...string) string {
 	t.Helper()
 	built, err := bson.Marshal(append(build, bson.E{Key: "ok", Value: 1.0}))

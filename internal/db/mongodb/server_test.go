@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers are each the only member of a replica set, with its data in memory, which has
-// the command that makes it fail.
+// servers are the only members of their replica sets. Their data are in memory, and they have the command that makes
+// them fail.
 var servers = drivertest.Servers[cluster.Local]{
 	Launch: func(ctx context.Context, settings map[string]string) (cluster.Local, error) {
 		o := cluster.Alone(settings)
@@ -38,7 +38,7 @@ var servers = drivertest.Servers[cluster.Local]{
 	},
 }
 
-// at is the URL of a database, with parameters added.
+// at returns the URL of a database with parameters added.
 func at(t testing.TB, text, database string, params ...string) string {
 	t.Helper()
 	u, err := url.Parse(text)
@@ -49,8 +49,8 @@ func at(t testing.TB, text, database string, params ...string) string {
 	return u.String()
 }
 
-// freshURL is the address of a database that no other test uses, on the server that tests
-// share or on the one that STROPPY_TEST_MONGODB names.
+// freshURL returns the address of a database that no other test uses. It is on the server that tests share, or on the
+// one that STROPPY_TEST_MONGODB names.
 func freshURL(t testing.TB, params ...string) string {
 	t.Helper()
 	text := os.Getenv("STROPPY_TEST_MONGODB")
@@ -67,7 +67,7 @@ var accounts = &db.Collection{
 	List:   "moves", Items: []db.Field{{Name: "amount", Type: db.Decimal}, {Name: "with", Type: db.Text}},
 }
 
-// spend takes from the balance if there is enough, and counts; move only adds.
+// spend subtracts from the balance if there is enough, and counts; move only adds.
 var (
 	spend = &db.Update{Collection: accounts, AtLeast: 1, Add: []int{1, 2}, Set: []int{3}}
 	move  = &db.Update{Collection: accounts, Add: []int{1, 2}}
@@ -77,13 +77,13 @@ func num(n int64) db.Value     { return db.Value{Int: n} }
 func text(s string) db.Value   { return db.Value{Text: []byte(s)} }
 func ids(of string) []db.Value { return []db.Value{text(of)} }
 
-// open opens a database with the accounts a and b, of 10.00 each.
+// open opens a database with the accounts a and b, with 10.00 each.
 func open(t testing.TB, url string) *Database {
 	t.Helper()
 	d := drivertest.Open(t, Open, url)
 	drivertest.Must(t, d.Drop(t.Context(), accounts))
 	drivertest.Must(t, d.Create(t.Context(), accounts))
-	drivertest.Must(t, d.Create(t.Context(), accounts)) // which is there
+	drivertest.Must(t, d.Create(t.Context(), accounts)) // it exists
 	s := session1(t, d, "")
 	drivertest.Must(t, transact(t.Context(), s, func() error {
 		return s.Insert(t.Context(), accounts, []db.Value{text("a"), num(1000), num(0), {Null: true}},
@@ -111,7 +111,7 @@ func transact(ctx context.Context, s db.RecordSession, do func() error) error {
 	return err
 }
 
-// show writes the values of a document.
+// show formats the values of a document.
 func show(d db.Record) string {
 	if !d.Found {
 		return "-"
@@ -130,7 +130,7 @@ func show(d db.Record) string {
 	return strings.Join(list, " ")
 }
 
-// find shows documents, in a transaction of their own.
+// find shows documents in a new transaction.
 func find(t testing.TB, s db.RecordSession, names ...string) string {
 	t.Helper()
 	var keys []db.Value
@@ -229,8 +229,8 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestClose: nothing of a database goes on when it is closed, not even with a session open,
-// and nothing of one that was refused.
+// TestClose checks that nothing of a database continues after its close, even with an open session, and nothing of a
+// refused one.
 func TestClose(t *testing.T) {
 	address := freshURL(t)
 	open(t, address)
@@ -257,8 +257,7 @@ func TestClose(t *testing.T) {
 	}))
 }
 
-// TestSnapshot: a transaction reads from one moment, and does not write over what was
-// written since.
+// TestSnapshot checks that a transaction reads from one moment, and does not overwrite later changes.
 func TestSnapshot(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")

@@ -13,23 +13,22 @@ import (
 	"stroppy/internal/db"
 )
 
-// session is a db.RecordSession over the library's session, which stays the same as long
-// as this one: the server gives up what an earlier transaction of it has left open when a
-// later one begins, so that a lost commit does not keep its documents for a minute.
-// Commands go over whichever connection of the library's pool is free.
+// session is a db.RecordSession over one session of the library. The server drops an open transaction of a session
+// when a later one begins. So a lost commit does not lock its documents for a minute. Commands use any free
+// connection of the library's pool.
 type session struct {
 	db      *Database
 	library *mongo.Session
-	outside bool // the transaction only reads, and is no transaction of the server's
+	outside bool // the transaction only reads, and is not a transaction of the server
 
-	open, readOnly bool // the transaction
+	open, readOnly bool // state of the transaction
 	broken, closed bool
 	ctx            context.Context // of the open transaction, with its time-out and the library's session
 	cancel         context.CancelFunc
 
 	command command
-	values  []db.Value // that Find and FindAndUpdate have handed out since Begin
-	row     []db.Value // that Scan hands out
+	values  []db.Value // returned by Find and FindAndUpdate since Begin
+	row     []db.Value // passed on by Scan
 }
 
 // RecordRangeSession implements db.RecordRanger.
@@ -41,8 +40,7 @@ func (d *Database) RecordRangeSession(ctx context.Context, o db.SessionOptions) 
 	return s.(*session), nil
 }
 
-// RecordSession implements db.Records. options.Mode means nothing here: every command
-// waits for its answer.
+// RecordSession implements db.Records. It ignores options.Mode, because every command waits for its answer.
 func (d *Database) RecordSession(_ context.Context, o db.SessionOptions) (db.RecordSession, error) {
 	name, err := Isolations.Name(o.Isolation)
 	if err != nil {
@@ -58,7 +56,7 @@ func (d *Database) RecordSession(_ context.Context, o db.SessionOptions) (db.Rec
 	return &session{db: d, library: library}, nil
 }
 
-// Errors that are frequent are one value, because each would be allocated.
+// Frequent errors are shared values, because each would be allocated.
 var (
 	errBroken error = &db.Error{
 		Class: db.Unavailable, Op: "use the session", Err: errors.New("its server did not answer the last call: reset the session first"),
@@ -77,8 +75,8 @@ func (s *session) usable() error {
 	return nil
 }
 
-// Begin starts a transaction; nothing is sent. With readPreference=secondary one that only
-// reads is none: no transaction can ask a secondary.
+// Begin starts a transaction without sending anything. With readPreference=secondary a read-only transaction is not
+// one of the server's, because no transaction can read from a secondary.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -99,14 +97,14 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// begin makes the context of what is asked from here on. One time-out is for all commands
-// of a transaction but its commit, because each of its own costs more than its command.
+// begin makes the context of the transaction's commands. They share one time-out, except the commit, because a
+// time-out per command would cost more than the command.
 func (s *session) begin(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, s.db.config.timeout)
 	s.ctx, s.cancel = mongo.NewSessionContext(limited, s.library), cancel
 }
 
-// ready refuses a command for which no transaction is open.
+// ready returns an error if no transaction is open.
 func (s *session) ready() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -117,7 +115,7 @@ func (s *session) ready() error {
 	return nil
 }
 
-// run sends the command that was built in the open transaction and returns the answer.
+// run sends the built command in the open transaction and returns the answer.
 func (s *session) run(op string) ([]byte, error) {
 	var answer bson.Raw
 	var err error
@@ -139,8 +137,8 @@ func (s *session) lose(e *db.Error) error {
 	return e
 }
 
-// abort gives up the open transaction. What the server still has of it would keep its
-// documents from others, so it hears of it, in a time of its own.
+// abort gives up the open transaction. It notifies the server, within its own time-out, because the server would keep
+// its documents locked.
 func (s *session) abort() {
 	if !s.open {
 		return
@@ -152,10 +150,10 @@ func (s *session) abort() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(abortTimeout, s.db.config.timeout))
 	defer cancel()
-	_ = s.library.AbortTransaction(ctx) // a server that does not hear it gives up by itself
+	_ = s.library.AbortTransaction(ctx) // a server that does not receive it gives up by itself
 }
 
-// Reserve implements db.RecordSession: the server looks for an id when it inserts.
+// Reserve implements db.RecordSession. It does nothing, because the server looks for an id when it inserts.
 func (*session) Reserve(*db.Collection, db.Value) {}
 
 // Find implements db.RecordSession.
@@ -197,8 +195,8 @@ func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out 
 	return nil
 }
 
-// take decodes a document, whose values last until the next Begin: where the list of them
-// grows, earlier ones stay where they are.
+// take decodes a document, whose values are valid until the next Begin. When the list of values grows, earlier values
+// stay valid.
 func (s *session) take(c *db.Collection, raw []byte) ([]db.Value, error) {
 	start := len(s.values)
 	values, err := decode(s.values, c, raw)
@@ -258,10 +256,9 @@ func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, ar
 	return before, nil
 }
 
-// Commit implements db.RecordSession. Until its time-out the library repeats a commit
-// whose answer was lost, with write concern majority whatever was asked for, as its
-// specification says (https://github.com/mongodb/specifications, transactions). What is
-// not known then is Unknown.
+// Commit implements db.RecordSession. Until its time-out the library repeats a commit whose answer was lost, always
+// with write concern majority, by its specification (https://github.com/mongodb/specifications, transactions). If the
+// outcome is not known then, it is Unknown.
 func (s *session) Commit(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -279,12 +276,12 @@ func (s *session) Commit(ctx context.Context) error {
 	}
 	e := s.db.failure("commit", err, committing)
 	if s.readOnly && e.Class == db.Unknown {
-		e = s.db.failure("commit", err, before) // nothing was to be applied
+		e = s.db.failure("commit", err, before) // there was nothing to apply
 	}
 	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
-	// After a time-out the library has the transaction for open yet. An abort could come
-	// before the commit at one shard and behind it at another, so none is sent: one whose
-	// time is over before it begins is reported to the library alone.
+	// After a time-out the library still regards the transaction as open. An abort could arrive before the commit at
+	// one shard and after it at another, so none is sent. An expired context ends the transaction only in the
+	// library.
 	ended, cancel := context.WithTimeout(context.Background(), -1)
 	defer cancel()
 	_ = s.library.AbortTransaction(ended)
@@ -325,7 +322,7 @@ func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, lim
 	return s.scan(ctx, c, limit, document)
 }
 
-// scan reads what meets the condition that was built.
+// scan reads the documents that meet the condition that was built.
 func (s *session) scan(ctx context.Context, c *db.Collection, limit int, document func([]db.Value) error) error {
 	op := "read " + c.Name
 	limited, cancel := context.WithTimeout(ctx, scanFactor*s.db.config.timeout)
@@ -339,7 +336,7 @@ func (s *session) scan(ctx context.Context, c *db.Collection, limit int, documen
 	}
 	find := options.Find().SetSort(sortByID).SetLimit(int64(limit))
 	if limit > 0 {
-		find.SetBatchSize(int32(limit) + 1) // of which the server closes the cursor with its first answer
+		find.SetBatchSize(int32(limit) + 1) // the server closes the cursor with its first answer
 	}
 	cursor, err := collection.Collection(c.Name).Find(mongo.NewSessionContext(limited, s.library), &s.command, find)
 	if err != nil {
@@ -367,7 +364,7 @@ func (s *session) scan(ctx context.Context, c *db.Collection, limit int, documen
 	return nil
 }
 
-// Reset implements db.RecordSession: it sees that a server can be asked.
+// Reset implements db.RecordSession. It verifies that a server can be asked.
 func (s *session) Reset(ctx context.Context) error {
 	if s.closed {
 		return errClosed

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// defaultTimeout is longer than an election of a replica set whose election time-out is
-	// short, so that most commits which it interrupts are answered by the next primary.
+	// defaultTimeout is longer than an election with a short election time-out. So the next primary answers most
+	// commits that the election interrupts.
 	defaultTimeout = 5 * time.Second
-	// defaultDatabase is where a URL that names no database has its collections.
+	// defaultDatabase is the database if the URL names none.
 	defaultDatabase = "stroppy"
-	// wMajority is the write concern that no fail-over takes back.
+	// wMajority is the write concern that no fail-over reverts.
 	wMajority = "majority"
-	// maxW is the most members of a replica set with a vote
+	// maxW is the largest number of voting members of a replica set
 	// (https://www.mongodb.com/docs/v4.2/reference/limits/).
 	maxW = 7
-	// heartbeat is how often each server is asked what it is. The library's own time, 10 s,
-	// would be the outage that a silent server makes.
+	// heartbeat is the interval at which each server is asked for its state. With the library's default of 10 s, a
+	// silent server would cause an outage of this length.
 	heartbeat = time.Second
 	// connectTimeout bounds a connection and each heartbeat.
 	connectTimeout = 2 * time.Second
@@ -40,17 +40,16 @@ type config struct {
 	database       string
 	authSource     string
 	replicaSet     string
-	direct         bool // the server that is named alone, whatever it is
+	direct         bool // only the named server, in any role
 	timeout        time.Duration
 	w              string // of a commit: majority, or a number of members
 	readConcern    string // of a transaction at the default isolation
-	secondary      bool   // readPreference=secondary: transactions that only read ask a secondary
+	secondary      bool   // readPreference=secondary: read-only transactions read from a secondary
 	tls            url.Values
-	via            detour // where servers are reached that are not reached by their names
+	via            detour // addresses of servers whose names cannot be reached
 }
 
-// detour has the addresses at which servers are reached, by the HOST:PORT that the replica set
-// calls them. It is the library's Dialer.
+// detour maps the HOST:PORT of a server in the replica set to its reachable address. It is the library's Dialer.
 type detour map[string]string
 
 // DialContext connects to a server.
@@ -81,11 +80,10 @@ func readVia(to *detour) address.Option {
 	}
 }
 
-// style is how a MongoDB URL is written; 27017 is mongod's and mongos's port.
+// style describes a MongoDB URL; 27017 is the port of mongod and mongos.
 var style = address.Style{Product: "MongoDB", Server: "server", Port: "27017", Form: "mongodb://[USER:PASSWORD@]HOST:PORT,HOST:PORT[/DATABASE]"}
 
-// parseURL reads mongodb://[user:password@]h1[:27017],h2[/database][?…]. No error repeats
-// the password.
+// parseURL reads mongodb://[user:password@]h1[:27017],h2[/database][?…]. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{database: defaultDatabase, timeout: defaultTimeout, w: wMajority, readConcern: snapshot, tls: url.Values{}}
 	rest, ok := strings.CutPrefix(text, "mongodb://")
@@ -137,11 +135,11 @@ func readW(to *string) address.Option {
 	}
 }
 
-// options are the library's. Commands outside a transaction that read carry the read
-// concern of the client, and those that write its write concern.
+// options returns the library's options. Commands outside a transaction carry the client's read concern or write
+// concern.
 func (c *config) options() (*options.ClientOptions, error) {
 	o := options.Client()
-	if len(c.tls) > 0 { // of which the library reads the files
+	if len(c.tls) > 0 { // the library reads their files
 		o.ApplyURI("mongodb://unused/?" + c.tls.Encode())
 	}
 	o.SetHosts(c.servers).SetDirect(c.direct).SetAppName("stroppy").
@@ -162,7 +160,7 @@ func (c *config) options() (*options.ClientOptions, error) {
 	return o, nil
 }
 
-// members is how many members of the replica set a commit waits for; 0: the majority.
+// members returns the number of members that a commit waits for; 0: the majority.
 func (c *config) members() int {
 	n, err := strconv.Atoi(c.w)
 	if err != nil {
@@ -178,9 +176,8 @@ func (c *config) writeConcern() *writeconcern.WriteConcern {
 	return writeconcern.Majority()
 }
 
-// concern is what a read outside a transaction is to have: from there snapshot is not known
-// to servers before 5.0. What a write concern below majority has acknowledged, a majority
-// need not have yet, so that it is read where it is.
+// concern returns the read concern of reads outside a transaction. Servers before 5.0 do not know snapshot there. A
+// majority may not have writes that were acknowledged with a lower write concern yet, so these are read locally.
 func (c *config) concern() string {
 	switch {
 	case c.w != wMajority:
@@ -191,7 +188,7 @@ func (c *config) concern() string {
 	return c.readConcern
 }
 
-// sessionOptions are those of a session whose transactions have a read concern.
+// sessionOptions returns the options of a session whose transactions have a read concern.
 func (c *config) sessionOptions(readConcern string) *options.SessionOptionsBuilder {
 	return options.Session().SetCausalConsistency(true).SetDefaultTransactionOptions(
 		options.Transaction().SetReadConcern(&readconcern.ReadConcern{Level: readConcern}).SetWriteConcern(c.writeConcern()))

@@ -50,7 +50,7 @@ func TestPasswords(t *testing.T) {
 	})
 }
 
-// TestUnreachable: whoever cannot be reached is one sentence within ten seconds.
+// TestUnreachable checks that an unreachable server is reported in one sentence within ten seconds.
 func TestUnreachable(t *testing.T) {
 	for text, says := range map[string]string{
 		"mongodb://127.0.0.1:1":                          "open MongoDB: MongoDB 127.0.0.1:1: connection refused: check the address",
@@ -70,7 +70,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestClaims: the claim follows from what the URL asks for, unless an isolation is named.
+// TestClaims checks that the claim follows from the URL's parameters, unless an isolation is named.
 func TestClaims(t *testing.T) {
 	for _, tc := range []struct {
 		params, isolation string
@@ -94,8 +94,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestVia: a member is reached at another address than the one that it is called by in its set,
-// to which the library goes that it asks for its members.
+// TestVia checks that a member is reached at another address than its name in the set, which the library learns from
+// the set.
 func TestVia(t *testing.T) {
 	t.Parallel()
 	at := standIn(t, 21, bson.D{{Key: "version", Value: "8.0.0"}}, "db-1.db:27017")
@@ -106,7 +106,7 @@ func TestVia(t *testing.T) {
 	}
 	o, err := c.options()
 	drivertest.Must(t, err)
-	client, err := mongo.Connect(o) // which leaves db-0 for the only member, db-1
+	client, err := mongo.Connect(o) // it replaces db-0 by the only member, db-1
 	drivertest.Must(t, err)
 	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 	var built struct{ Version string }

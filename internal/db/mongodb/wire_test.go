@@ -21,14 +21,14 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// sent are the commands that a database has sent, in short, and to which server.
+// sent holds the commands that a database has sent, in short form, and their servers.
 type sent struct {
 	mu       sync.Mutex
 	commands []string
 	servers  []string
 }
 
-// take returns what was sent since the last call.
+// take returns the commands since the last call.
 func (s *sent) take() (commands, servers []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *sent) take() (commands, servers []string) {
 	return commands, servers
 }
 
-// listen opens a database whose commands are noted.
+// listen opens a database whose commands are recorded.
 func listen(t *testing.T, url string) (*Database, *sent) {
 	t.Helper()
 	c, err := parseURL(url)
@@ -58,7 +58,7 @@ func listen(t *testing.T, url string) (*Database, *sent) {
 	return d, s
 }
 
-// brief is what a command asks of transactions, concerns and servers.
+// brief returns the parts of a command about transactions, concerns and servers.
 func brief(name string, command bson.Raw) string {
 	if start, _ := command.Lookup("startTransaction").BooleanOK(); start {
 		name += " start"
@@ -80,8 +80,8 @@ func brief(name string, command bson.Raw) string {
 	return name
 }
 
-// TestAsked: the parameters of the URL and the isolation are what the server is asked for,
-// and a session asks for what is not older than what it has seen.
+// TestAsked checks that the server is asked for the URL's parameters and the isolation. A session must ask for data
+// at least as new as it has seen.
 func TestAsked(t *testing.T) {
 	for _, tc := range []struct{ params, isolation, begin, commit string }{
 		{"", "", "find start at snapshot after", "commitTransaction within w=majority"},
@@ -97,7 +97,7 @@ func TestAsked(t *testing.T) {
 		open(t, url)
 		d, s := listen(t, url)
 		session := session1(t, d, tc.isolation)
-		find(t, session, "a") // has no time of the server yet
+		find(t, session, "a") // it has no server time yet
 		s.take()
 		find(t, session, "a")
 		got, _ := s.take()
@@ -105,8 +105,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestSecondary: with readPreference=secondary what only reads goes to a secondary, which
-// may be behind what others have written, but not behind what the session itself has seen.
+// TestSecondary checks that with readPreference=secondary read-only transactions go to a secondary. It may lag behind
+// other writers, but not behind the session's own observations.
 func TestSecondary(t *testing.T) {
 	o := cluster.Options{Nodes: 3, Loopback: true, InMemory: true, Params: map[string][]string{"set.enableTestCommands": {"1"}}}
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), o)
@@ -116,7 +116,7 @@ func TestSecondary(t *testing.T) {
 	d, s := listen(t, at(t, c.URL(), "secondary", "timeout=2s", "w=1", "readPreference=secondary"))
 	ctx, writer, other := t.Context(), session1(t, d, ""), session1(t, d, "")
 	leader, others := clustertest.Leader(t, c)
-	for _, n := range others { // both have what was written before
+	for _, n := range others { // both have the earlier writes
 		only := session1(t, drivertest.Open(t, Open, at(t, urlOf(n), "secondary", "readPreference=secondary")), "")
 		drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 			if there := find(t, only, "a"); there != "a 1000 0 null" {

@@ -1,21 +1,19 @@
-// Package pgwire is the driver for servers that speak PostgreSQL's extended query protocol. A Flavor
-// describes how a server differs.
+// Package pgwire is the driver for servers that speak PostgreSQL's extended query protocol. A Flavor describes how a
+// server differs.
 //
 // # Protocol
 //
-// Package pgconn makes the connections: it supports URLs, several hosts, passwords and TLS. A session then
-// takes over the bare connection (Hijack) and speaks the extended query protocol itself. Do appends Bind and
-// Execute to a reused buffer; Flush or Commit writes it with one system call and reads until ReadyForQuery.
-// BenchmarkTransfer and BenchmarkTransferPgconn show the reason. A transfer of four statements on PostgreSQL
-// 15, with 16 sessions on two cores, took 16 to 24 µs of client CPU and no allocation. It took 33 µs and 34
-// allocations with pgconn.Pipeline, and 35 µs and 27 with pgconn.Batch, because of their readers, contexts
-// and command tags.
+// Package pgconn makes the connections: it supports URLs, several hosts, passwords and TLS. A session then takes over
+// the bare connection (Hijack) and speaks the extended query protocol itself. Do appends Bind and Execute to a reused
+// buffer; Flush or Commit writes it with one system call and reads until ReadyForQuery. BenchmarkTransfer and
+// BenchmarkTransferPgconn show the reason. A transfer of four statements on PostgreSQL 15, with 16 sessions on two
+// cores, took 16 to 24 µs of client CPU and no allocation. It took 33 µs and 34 allocations with pgconn.Pipeline, and
+// 35 µs and 27 with pgconn.Batch, because of their readers, contexts and command tags.
 //
-// A transaction that is completely queued when it is committed takes one round trip without BEGIN and COMMIT:
-// all statements up to one Sync are one transaction at the isolation of the session (PostgreSQL documentation
-// 55.2.3 and 55.2.4, "Extended Query" and "Pipelining"). It is committed only if ReadyForQuery arrives
-// without an earlier error. Open verifies that the server keeps this promise; otherwise, BEGIN and COMMIT are
-// sent in the same round trip.
+// A transaction that is completely queued when it is committed takes one round trip without BEGIN and COMMIT: all
+// statements up to one Sync are one transaction at the isolation of the session (PostgreSQL documentation 55.2.3 and
+// 55.2.4, "Extended Query" and "Pipelining"). It is committed only if ReadyForQuery arrives without an earlier error.
+// Open verifies that the server keeps this promise; otherwise, BEGIN and COMMIT are sent in the same round trip.
 package pgwire
 
 import (
@@ -35,8 +33,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Flavor describes what one database adds to the protocol: data, and functions of server responses. It is
-// immutable.
+// Flavor describes what one database adds to the protocol: data, and functions of server responses. It is immutable.
 type Flavor struct {
 	Name    string   // of the product, for errors
 	Schemes []string // of its URLs, the usual one first
@@ -47,10 +44,9 @@ type Flavor struct {
 	// Isolations holds the documented promises. The default is the server's.
 	Isolations db.Isolations
 
-	// Codes lists the SQLSTATE codes of each meaning, and two-character classes for codes that are not
-	// listed. OpenAtCommit lists the codes after which a transaction may have been applied if they arrive
-	// during the commit. If it is nil, an error that leaves the session alive has rolled the transaction
-	// back.
+	// Codes lists the SQLSTATE codes of each meaning, and two-character classes for codes that are not listed.
+	// OpenAtCommit lists the codes after which a transaction may have been applied if they arrive during the commit.
+	// If it is nil, an error that leaves the session alive has rolled the transaction back.
 	Codes        map[Meaning][]string
 	OpenAtCommit []string
 
@@ -65,16 +61,16 @@ type Flavor struct {
 	// Equal means that all servers of a URL accept writes, so connections start with different ones.
 	Equal bool
 
-	// Pooler interprets an error message that a pooler created itself. If it is nil, poolers are not
-	// supported and not detected.
+	// Pooler interprets an error message that a pooler created itself. If it is nil, poolers are not supported and
+	// not detected.
 	Pooler func(code, message string) PoolerError
 
 	// Product returns name and version for Info, from version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
 	Settings []string // that Info shows
 
-	// Durability adds to an Info what the database promises about acknowledged writes, with one server or
-	// several. If it is nil, that is not known.
+	// Durability adds to an Info what the database promises about acknowledged writes, with one server or several. If
+	// it is nil, that is not known.
 	Durability func(info *db.Info, several bool)
 }
 
@@ -91,9 +87,8 @@ type Meaning struct {
 	Constraint db.ConstraintKind
 }
 
-// Database is one database on one server, or on several servers from which target_session_attrs in the URL
-// selects the primary. It holds no connection: each session has its own, and other calls open one
-// temporarily.
+// Database is one database on one server, or on several servers from which target_session_attrs in the URL selects
+// the primary. It holds no connection: each session has its own, and other calls open one temporarily.
 type Database struct {
 	flavor *Flavor
 	*operations
@@ -109,8 +104,8 @@ type Database struct {
 	pooled    bool           // a pooler stands between
 }
 
-// stateless holds what sessions share if nothing may be left in them, so that each statement is sent
-// completely. Its content remains until the database is closed.
+// stateless holds what sessions share if nothing may be left in them, so that each statement is sent completely. Its
+// content remains until the database is closed.
 type stateless struct {
 	controls  sync.Map // isolation → *controls
 	described sync.Map // *db.Statement → *prepared
@@ -122,9 +117,9 @@ func CheckURL(url string, flavor *Flavor) error {
 	return err
 }
 
-// Open connects to a URL such as postgres://user:password@host:5432/database, with several hosts and all
-// parameters that libpq documents ("Connection URIs"). It asks for the version and the default isolation, and
-// checks whether statements that are sent together form one transaction. Two more parameters are
+// Open connects to a URL such as postgres://user:password@host:5432/database, with several hosts and all parameters
+// that libpq documents ("Connection URIs"). It asks for the version and the default isolation, and checks whether
+// statements that are sent together form one transaction. Two more parameters are
 //
 //	answer_timeout  how long a transaction waits for an answer, such as 10s; after
 //	                that its outcome is unknown if its commit was sent. Other
@@ -139,7 +134,7 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = d.Control(ctx, "open "+d.Where(), func(ctx context.Context, c *Control) error {
+	err = d.Control(ctx, "open "+d.Location(), func(ctx context.Context, c *Control) error {
 		err := d.recognize(ctx, c)
 		if err == nil && flavor.Pooler != nil {
 			err = d.seePooler(ctx, c)
@@ -184,8 +179,8 @@ func (d *Database) recognize(ctx context.Context, c *Control) error {
 // Version returns the server's answer to version() at Open, or an empty string if it was not asked.
 func (d *Database) Version() string { return d.version }
 
-// Where returns the product and its servers for errors.
-func (d *Database) Where() string { return d.flavor.Name + " at " + d.where }
+// Location returns the product and its servers for errors.
+func (d *Database) Location() string { return d.flavor.Name + " at " + d.where }
 
 // parseURL parses a URL. The error contains no part of it, because that may be a part of the password.
 func parseURL(url string, flavor *Flavor) (*Database, error) {
@@ -287,7 +282,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 
 // Info returns the product and the settings that affect durability.
 func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
-	err = d.Control(ctx, "ask "+d.Where()+" for its version", func(ctx context.Context, c *Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" for its version", func(ctx context.Context, c *Control) error {
 		query := "SELECT version(), current_setting('server_version')"
 		for _, name := range d.flavor.Settings {
 			query += ", current_setting('" + name + "', true)"

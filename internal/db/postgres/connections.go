@@ -44,11 +44,11 @@ func freeQuery(version int) string {
 
 // FreeConnections implements db.ConnectionLimited. Behind a pooler, nothing is known.
 func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
-	free.Server = d.Where()
+	free.Server = d.Location()
 	if d.Pooled() {
 		return free, nil
 	}
-	err = d.Control(ctx, "ask "+d.Where()+" how many connections it takes", func(ctx context.Context, c *pgwire.Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" how many connections it takes", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, freeQuery(major(c.Conn.ParameterStatus("server_version"))))
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func TestFreeConnections(t *testing.T) {
 	ask := func(d *Database) db.FreeConnections {
 		t.Helper()
 		free, err := d.FreeConnections(t.Context())
-		if err != nil || !free.Known || free.Server != d.Where() {
+		if err != nil || !free.Known || free.Server != d.Location() {
 			t.Fatalf("%+v, %v", free, err)
 		}
 		return free

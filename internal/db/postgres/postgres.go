@@ -42,9 +42,9 @@ const repeatableRead = "repeatable read"
 // (https://www.postgresql.org/docs/current/datatype-character.html: n of varchar(n) is at most 10485760).
 const maxText = 10_485_760
 
-// Flavor returns PostgreSQL's flavor. Its read uncommitted behaves like read committed, and its repeatable
-// read is snapshot isolation. Text is compared bytewise, which Stroppy's keys require and which is faster
-// than a locale's rules.
+// Flavor returns PostgreSQL's flavor. Its read uncommitted behaves like read committed, and its repeatable read is
+// snapshot isolation. Text is compared bytewise, which Stroppy's keys require and which is faster than a locale's
+// rules.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
 		Name:    "PostgreSQL",
@@ -87,7 +87,7 @@ func Flavor() *pgwire.Flavor {
 
 // Footprint returns the size of the database's files, including indexes and dead rows.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
-	err = d.Control(ctx, "ask "+d.Where()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
+	err = d.Control(ctx, "ask "+d.Location()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, "SELECT pg_database_size(current_database())")
 		if err == nil {
 			_, err = fmt.Sscan(row[0], &bytes)

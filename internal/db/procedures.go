@@ -17,9 +17,6 @@ import (
 // and called by name. One call is one transaction. ProceduresOf finds it.
 type Procedures interface {
 	Database
-	// Languages are those that it takes texts in, the preferred one first.
-	Languages() []Language
-
 	// Define makes the procedures that are not there.
 	Define(ctx context.Context, procedures ...*Procedure) error
 
@@ -99,16 +96,12 @@ func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string,
 // ProceduresOf returns the database as one of stored procedures, if it takes one of
 // the languages that p is written in.
 func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
-	var procedures Procedures
 	sql, ok := database.(SQL)
-	if ok = ok && sql.Dialect().Procedures != nil; ok {
-		procedures = sqlProcedures{sql}
+	if ok && sql.Dialect().Procedures != nil && p.Texts[sql.Dialect().Procedures.Language] != "" {
 		if several, shares := database.(Multiplexer[SQLSession]); shares {
-			procedures = sharedProcedures{sqlProcedures{sql}, several}
+			return sharedProcedures{sqlProcedures{sql}, several}, nil
 		}
-	}
-	if ok && slices.ContainsFunc(procedures.Languages(), func(language Language) bool { return p.Texts[language] != "" }) {
-		return procedures, nil
+		return sqlProcedures{sql}, nil
 	}
 	var names []string
 	for _, language := range slices.Sorted(maps.Keys(p.Texts)) {
@@ -126,10 +119,6 @@ type ProcedureDialect struct {
 
 // sqlProcedures is a SQL database that has stored procedures.
 type sqlProcedures struct{ SQL }
-
-func (d sqlProcedures) Languages() []Language {
-	return []Language{d.Dialect().Procedures.Language}
-}
 
 func (d sqlProcedures) Define(ctx context.Context, procedures ...*Procedure) error {
 	for _, p := range procedures {

@@ -90,72 +90,47 @@ func (t *PageTable) lines() [][]string {
 	return rows
 }
 
-// fitted returns the width of each column, and of the gaps between them, so that a row fits a
-// width as far as it can: first headings are broken between their words, then long texts, and
-// last the gaps are narrowed. A text in the last column is given what is left.
+// fitted returns the width of each column and of the gaps between them, so that a row fits a width if it can.
+// The column with the most room to give shrinks first: a heading is broken between its words, and a column of
+// texts is wrapped. A text in the last column gets what is left.
 func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
 	const least, leastLast = 24, 20
-	gap = 2
 	last := len(t.Columns) - 1
-	measure := func(of func(row int, cell string) int) {
-		widths = make([]int, len(t.Columns))
-		for n, row := range rows {
-			for i, cell := range row {
-				widths[i] = max(widths[i], of(n, cell))
+	narrow := make([]int, len(t.Columns)) // the least width of each column
+	widths = make([]int, len(t.Columns))
+	for n, row := range rows {
+		for i, cell := range row {
+			whole := utf8.RuneCountInString(clean(cell))
+			widths[i] = max(widths[i], whole)
+			if n == 0 || t.isText(i) {
+				whole = min(whole, max(longestWord(cell), least*min(n, 1)))
 			}
-		}
-	}
-	excess := func() int {
-		sum := 2 - gap - width
-		for i, w := range widths {
 			if i == last && t.isText(i) {
-				w = min(w, leastLast)
+				whole = min(whole, leastLast)
 			}
-			sum += gap + w
+			narrow[i] = max(narrow[i], whole)
 		}
-		return sum
 	}
-	whole := func(_ int, cell string) int { return utf8.RuneCountInString(clean(cell)) }
-	measure(func(n int, cell string) int {
-		if n > 0 {
-			return whole(n, cell)
-		}
-		return longestWord(cell)
-	})
-	broken := widths
-	measure(whole)
-	for excess() > 0 {
-		at := -1
-		for i, w := range widths { // the heading that gives most room
-			if w > broken[i] && (at < 0 || w-broken[i] > widths[at]-broken[at]) {
-				at = i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		widths[at] = broken[at]
-	}
-	for i := range t.Columns {
-		if over := excess(); over > 0 && i != last && t.isText(i) && widths[i] > least {
-			words := least
-			for _, row := range rows {
-				if i < len(row) {
-					words = max(words, longestWord(row[i]))
+	var sum int
+	for gap = 2; gap > 0; gap-- {
+		for sum = 2 - gap; ; sum = 2 - gap {
+			widest := 0
+			for i, w := range widths {
+				sum += gap + w
+				if w-narrow[i] > widths[widest]-narrow[widest] {
+					widest = i
 				}
 			}
-			widths[i] = min(widths[i], max(words, widths[i]-over))
+			if sum <= width || widths[widest] <= narrow[widest] {
+				break
+			}
+			widths[widest]--
+		}
+		if sum <= width {
+			return widths, gap
 		}
 	}
-	if excess() > 0 {
-		if gap = 1; excess() > 0 { // it would not help
-			gap = 2
-		}
-	}
-	if t.isText(last) && widths[last] > leastLast {
-		widths[last] = min(widths[last], leastLast+max(0, -excess()))
-	}
-	return widths, gap
+	return widths, 2 // a narrow gap would not help
 }
 
 func longestWord(text string) (columns int) {

@@ -188,7 +188,7 @@ func (s *summary) ofSize(axis Axis, points []Point) {
 	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
 	fit, err := scaling(axis, known)
 	s.figures = sizeFigures(axis, known, fit)
-	s.steps = stepTable(axis, points, byValue(points, merge(points)))
+	s.steps = stepTable(axis, points, efficiencies(merge(points)))
 	if err != nil {
 		s.Findings = []string{"No peak is claimed: the scalability law was not fitted: " + strings.TrimPrefix(err.Error(), "fit the scalability law: ") + "."}
 		return

@@ -142,7 +142,7 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 	}
 	if shares := efficiencies(once); len(once) > 1 && shares != nil {
 		last := len(once) - 1
-		all = append(all, report.Figure("Efficiency", percent(*shares[last]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
+		all = append(all, report.Figure("Efficiency", percent(shares[once[last].Value]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
 	}
 	if fit.Sound {
 		all = append(all, report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"))
@@ -161,11 +161,11 @@ func around(points []Point, p Point) (below []string) {
 	return append(below, seconds(p.Best, "best second ")...)
 }
 
-// efficiencies are those of the points, each nil where its throughput is not known; nil
-// where no point has the throughput of one.
-func efficiencies(points []Point) []*float64 {
+// efficiencies returns the efficiency of each value whose throughput is known, or nil if the throughput of one
+// is not known.
+func efficiencies(once []Point) map[float64]float64 {
 	var sizes []stats.Size
-	for _, p := range points {
+	for _, p := range once {
 		if p.TPS != nil {
 			sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
 		}
@@ -174,28 +174,11 @@ func efficiencies(points []Point) []*float64 {
 	if shares == nil {
 		return nil
 	}
-	all := make([]*float64, len(points))
-	for i, p := range points {
-		if p.TPS != nil {
-			all[i], shares = &shares[0], shares[1:]
-		}
+	by := map[float64]float64{}
+	for i, share := range shares {
+		by[sizes[i].N] = share
 	}
-	return all
-}
-
-// byValue gives each point the efficiency of its value, of which once has the medians, so
-// that one client is 100 % of itself.
-func byValue(points, once []Point) []*float64 {
-	shares := efficiencies(once)
-	if shares == nil {
-		return nil
-	}
-	all := make([]*float64, len(points))
-	for i, p := range points {
-		at := slices.IndexFunc(once, func(q Point) bool { return q.Value == p.Value })
-		all[i] = shares[at]
-	}
-	return all
+	return by
 }
 
 // spreadTable shows what measuring a step again gave.
@@ -235,52 +218,50 @@ func lawTable(fit stats.Scaling) report.PageTable {
 	return t
 }
 
-// stepTable has a row a step, each leading to its report. efficiency is of each
-// point; nil: there is none. A column of what every step is too short for is left out.
-func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTable {
-	t := report.NewPageTable("", "Latencies (50 % to max) in milliseconds, from the intended start time.",
-		[]int{1}, stepName(axis), "verdict", "TPS")
+// stepTable has a row for each step, which leads to its report. efficiency is by value; nil: there is none. A
+// column for which every step is too short is left out.
+func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.PageTable {
+	t := report.NewPageTable("", "Latencies (50 % to max) in milliseconds, from the intended start time.", []int{1})
 	t.Spare = []string{"best second", "median", "50 %", "max", "99.9 %"}
 	intervals := slices.ContainsFunc(points, func(p Point) bool { return p.Low != nil })
-	if intervals {
-		t.Columns = append(t.Columns, "95 % interval")
-	}
 	whole := slices.ContainsFunc(points, func(p Point) bool { return p.Median != nil || p.Best != nil }) // seconds
-	if whole {
-		t.Columns = append(t.Columns, "median", "best second")
-	}
-	if efficiency != nil {
-		t.Columns = append(t.Columns, "efficiency")
-	}
-	t.Columns = append(t.Columns, "50 %", "99 %", "99.9 %", "max")
-	if axis == Rate {
-		t.Columns = append(t.Columns, "not sent")
-	}
 	if whole && slices.ContainsFunc(points, func(p Point) bool { return p.TPS != nil && p.Median == nil }) {
 		t.Note += " A step of fewer than two whole seconds has no median and no best second."
 	}
-	for i, p := range points {
-		r := report.PageRow{Page: report.PageBeside(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS),
-		}}
-		if intervals {
-			r.Cells = append(r.Cells, pageInterval(p))
-		}
-		if whole {
-			r.Cells = append(r.Cells, secondsText(p, p.Median), secondsText(p, p.Best))
-		}
-		if efficiency != nil {
-			if r.Cells = append(r.Cells, "–"); efficiency[i] != nil {
-				r.Cells[len(r.Cells)-1] = percent(*efficiency[i])
+	for _, p := range points {
+		t.Rows = append(t.Rows, report.PageRow{Page: report.PageBeside(p.Dir), Mark: rowMark(axis, p)})
+	}
+	latency := func(ms *float64) string { return report.Perhaps(ms, report.LatencyText) }
+	for _, c := range []struct {
+		name  string
+		shown bool
+		cell  func(p Point) string
+	}{
+		{stepName(axis), true, func(p Point) string { return label(axis, p.Value) }},
+		{"verdict", true, func(p Point) string { return verdictText(axis, p) }},
+		{"TPS", true, func(p Point) string { return rateText(p.TPS) }},
+		{"95 % interval", intervals, pageInterval},
+		{"median", whole, func(p Point) string { return secondsText(p, p.Median) }},
+		{"best second", whole, func(p Point) string { return secondsText(p, p.Best) }},
+		{"efficiency", efficiency != nil, func(p Point) string {
+			if share, known := efficiency[p.Value]; known {
+				return percent(share)
 			}
+			return "–"
+		}},
+		{"50 %", true, func(p Point) string { return latency(p.P50MS) }},
+		{"99 %", true, func(p Point) string { return latency(p.P99MS) }},
+		{"99.9 %", true, func(p Point) string { return latency(p.P999MS) }},
+		{"max", true, func(p Point) string { return latency(p.MaxMS) }},
+		{"not sent", axis == Rate, func(p Point) string { return report.RateText(float64(p.Backlog)) }},
+	} {
+		if !c.shown {
+			continue
 		}
-		for _, ms := range []*float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {
-			r.Cells = append(r.Cells, report.Perhaps(ms, report.LatencyText))
+		t.Columns = append(t.Columns, c.name)
+		for i, p := range points {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, c.cell(p))
 		}
-		if axis == Rate {
-			r.Cells = append(r.Cells, report.RateText(float64(p.Backlog)))
-		}
-		t.Rows = append(t.Rows, r)
 	}
 	return t
 }

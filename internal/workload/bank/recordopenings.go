@@ -39,12 +39,8 @@ func (m *recordModel) newRecordOpenings(ctx context.Context, h *chooser, style w
 	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
 }
 
-// AppendID and Refusal are the chooser's, as of all clients of records.
+// AppendID implements workload.RecordLogic.
 func (c *recordOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
-
-func (c *recordOpenings) Refusal(tx *history.Transaction) history.Reason {
-	return c.chooser.Refusal(tx)
-}
 
 func (c *recordOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
 	err := c.transact(ctx, tx)

@@ -90,12 +90,6 @@ func (n *Node) Load(t testing.TB, images ...Image) {
 	}
 }
 
-// LoadArchive loads the images of an archive, such as a release's, by the names in it.
-func (n *Node) LoadArchive(t testing.TB, file string) {
-	t.Helper()
-	must(t, ctr(t.Context(), "images", "import", file))
-}
-
 // write writes the image in the format of docker save: one layer, the configuration, and the list.
 func (i *Image) write(file string) error {
 	layer := file + ".layer"

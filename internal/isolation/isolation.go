@@ -5,13 +5,11 @@
 // need not be the level RepeatableRead here. Definitions has one name of the literature for
 // each level, and sentences use it.
 //
-// The definitions are Adya's (Weak Consistency, MIT 1999) with snapshot
-// isolation as in Adya's chapter 4 and strict serializability as in Herlihy and
-// Wing's linearizability over whole transactions. Monotonic atomic view is Bailis's
-// (Highly Available Transactions, VLDB 2014), read atomic and causal consistency are
-// Cerone's (A Framework for Transactional Consistency Models with Atomic Visibility,
-// CONCUR 2015). The strong session and strong forms are Daudjee and Salem's (Lazy
-// Database Replication with Ordering Guarantees, ICDE 2004).
+// The definitions are Adya's (Weak Consistency, MIT 1999), and snapshot isolation is from chapter 4. Strict
+// serializability is Herlihy and Wing's linearizability over whole transactions. Monotonic atomic view is
+// Bailis's (Highly Available Transactions, VLDB 2014). Read atomic and causal consistency are Cerone's (A
+// Framework for Transactional Consistency Models with Atomic Visibility, CONCUR 2015). The strong session
+// and strong forms are Daudjee and Salem's (Lazy Database Replication with Ordering Guarantees, ICDE 2004).
 package isolation
 
 import "fmt"

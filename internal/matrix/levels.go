@@ -17,7 +17,7 @@ var decided = []isolation.Level{
 	isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable,
 }
 
-// form is what a level's definition distinguishes of one anomaly.
+// form distinguishes variants of an anomaly in the definition of a level.
 type form struct {
 	predicate bool // an anti-dependency is by a predicate
 	every     bool // each level forbids it
@@ -49,7 +49,7 @@ func Forbidden(a schedule.Anomaly) (weakest []isolation.Level) {
 	return weakest
 }
 
-// itself is forbids without what follows from weaker levels.
+// itself is like forbids, without the consequences of weaker levels.
 func itself(l isolation.Level, a schedule.Anomaly, f form) bool {
 	switch l {
 	case isolation.ReadUncommitted:
@@ -68,8 +68,8 @@ func itself(l isolation.Level, a schedule.Anomaly, f form) bool {
 	return true
 }
 
-// judge finds the strongest levels of which no violation was seen, how much was tried that could
-// have shown one, and whether the claim was kept.
+// judge finds the strongest levels without an observed violation, counts the attempts that could have shown
+// one, and sets the verdict.
 func (l *Level) judge() {
 	var unviolated []isolation.Level
 	for _, d := range decided {
@@ -121,7 +121,7 @@ func (l *Level) count() {
 	}
 }
 
-// summary says what was tried without a violation of the upper bound.
+// summary returns a sentence about the attempts that showed no violation of the upper bound.
 func (l *Level) summary() string {
 	switch {
 	case !l.tried():
@@ -162,8 +162,8 @@ func joined(levels []isolation.Level, name func(isolation.Level) string) string 
 	return strings.Join(names, " and ")
 }
 
-// besidesThat returns the anomalies that were looked for and not seen although none of the
-// levels forbids them in all their forms. Of real time the schedules alone show too little.
+// besidesThat returns the anomalies that were looked for and not seen although none of the levels forbids
+// them in all their forms. Schedules alone show too little about real time.
 func (l *Level) besidesThat(bounds []isolation.Level) []string {
 	list := []string{}
 	for _, a := range schedule.Anomalies() {

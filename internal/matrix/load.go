@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// NewLoad returns what a run says of anomalies. finds are those that each check would have
-// named, by the check's name. kept is the claim, if a check that named an anomaly and is not
-// required has found that the claim is kept; otherwise Unknown.
+// NewLoad returns the anomalies that a run shows. finds lists the anomalies that each check would have named.
+// kept is the claim, if a check that is not required named an anomaly and found that the claim is kept;
+// otherwise it is Unknown.
 func NewLoad(r *report.Result, dir string, finds map[string][]string, kept isolation.Level) Load {
 	l := Load{Command: r.Command, Dir: dir, Verdict: validVerdict, Run: r.Verdict + ": " + r.Reason, Found: []Found{}, LookedFor: []string{}}
 	if r.Drive != nil {
@@ -57,7 +57,7 @@ func forbiddenAmong(anomalies []string, level isolation.Level) (list []string) {
 	return list
 }
 
-// WithoutPredicates are what checks find where nothing is read by predicate.
+// WithoutPredicates returns the anomalies that checks find if no transaction reads by predicate.
 func WithoutPredicates(finds map[string][]string) map[string][]string {
 	less := map[string][]string{}
 	for check, anomalies := range finds {
@@ -71,16 +71,16 @@ func FailedLoad(command string, err error) Load {
 	return Load{Command: command, Verdict: unknownVerdict, Run: err.Error(), Found: []Found{}, LookedFor: []string{}}
 }
 
-// otherNames are names in checks of anomalies that are called otherwise here. A cycle of one
-// anti-dependency and real time is of a read that missed what had ended before. In one of several
-// each may have missed what had not, so it keeps its name.
+// otherNames maps names of anomalies in checks to the names here. A cycle with one anti-dependency and real
+// time has a read that missed a finished transaction. In a cycle with several anti-dependencies each may have
+// missed a running one, so the cycle keeps its name.
 var otherNames = map[string]string{
 	"internal inconsistency": schedule.Internal.String(),
 	"G-nonadjacent":          schedule.LongFork.String(),
 	"G-single-realtime":      schedule.StaleRead.String(),
 }
 
-// skewInTime is what a check names a stale read, and is none.
+// skewInTime replaces the name stale read, which a check gives to this anomaly too.
 const skewInTime = "read skew in real time (G-single-realtime)"
 
 // anomalyOf finds the anomaly that a check named. A stale read is of a transaction that had not
@@ -99,8 +99,8 @@ func anomalyOf(a report.Anomaly) string {
 	return name
 }
 
-// anomalyNamed finds an anomaly by the name that a check gives it, such as lost update
-// (P4). What is none of ours keeps its name.
+// anomalyNamed finds an anomaly by the name that a check gives it, such as lost update (P4). A name that is
+// not known here stays.
 func anomalyNamed(name string) string {
 	short := name
 	if i := strings.LastIndexByte(name, '('); i >= 0 {

@@ -1,6 +1,6 @@
-// Package matrix holds what was seen at the isolation levels of one database: a table of its
-// levels against anomalies, each cell from scripted schedules and from load, the strongest
-// level of the literature of which no violation was seen, and what the vendor claims.
+// Package matrix holds the observations at the isolation levels of one database: a table of levels against
+// anomalies. Each cell combines scripted schedules and load. Each level has the strongest level of the
+// literature without an observed violation, and the claim of the vendor.
 package matrix
 
 import (
@@ -59,7 +59,7 @@ type Cell struct {
 	// was looked for.
 	Load         string `json:"load"`
 	Transactions uint64 `json:"transactions"`
-	// Few says that the anomaly was not seen and that Transactions are fewer than Enough.
+	// Few reports that the anomaly was not seen and that Transactions are fewer than Enough.
 	Few       bool               `json:"few_transactions"`
 	Witnesses []string           `json:"witnesses"`
 	Variants  []schedule.Outcome `json:"variants"`
@@ -68,7 +68,7 @@ type Cell struct {
 // Enough is the number of transactions under load below which a cell is marked.
 const Enough = 100_000
 
-// What load says of an anomaly.
+// The states of an anomaly under load.
 const (
 	LoadSeen         = "seen"
 	LoadNotSeen      = "not seen"
@@ -129,7 +129,7 @@ func emptyCell() *Cell {
 
 func (c *Cell) few() bool { return c.Mark() == notSeen && c.Transactions < Enough }
 
-// sum makes the cell of its variants.
+// sum combines the variants of the cell.
 func (c *Cell) sum() {
 	in := func(s schedule.State) (list []schedule.Outcome) {
 		for _, o := range c.Variants {
@@ -161,7 +161,7 @@ func (c *Cell) sum() {
 	c.How = strings.Join(how, " / ")
 }
 
-// add takes what a run says of the anomaly.
+// add adds the observations of a run.
 func (c *Cell) add(a schedule.Anomaly, l *Load) {
 	for _, f := range l.Found {
 		if f.Anomaly == a.String() {
@@ -188,7 +188,7 @@ func (c *Cell) Some() bool {
 	return c.Schedule == schedule.Seen && slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool { return o.State == schedule.Prevented && !o.Sampled })
 }
 
-// Judge makes the verdict of the levels' own.
+// Judge sets the verdict from the verdicts of the levels.
 func (m *Matrix) Judge() {
 	var invalid, unknown []string
 	for _, l := range m.Levels {
@@ -256,8 +256,7 @@ func Parse(data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Earlier reports whether the schedules of a matrix are fewer than those of today: it was
-// recorded before some were added.
+// Earlier reports whether the matrix was recorded before some of today's schedules were added.
 func (m *Matrix) Earlier() bool {
 	for _, s := range schedule.Schedules() {
 		for i := range m.Levels {

@@ -10,8 +10,8 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// Mark is the cell in one word: ✓ it was looked for and not seen, seen, some of its
-// variants were seen, n/a no schedule applies and no load looked for it, ? not decided.
+// Mark returns the cell in one word: ✓ (looked for and not seen), seen, some (seen in some variants), n/a
+// (nothing looked for it), or ? (not decided).
 func (c *Cell) Mark() string {
 	switch {
 	case c.Some():
@@ -40,7 +40,7 @@ func (c *Cell) Label() string {
 const Legend = "✓ looked for and not seen; (✓) the same, in fewer than 100,000 transactions under load or in none; " +
 	"seen; some: seen in some variants; n/a: nothing looked for it; ? not decided"
 
-// title is the name, with a star where it is the default.
+// title returns the name, with a star if the level is the default.
 func (l *Level) title() string {
 	if l.Default {
 		return l.Name + " ★"
@@ -68,7 +68,7 @@ func (l *Level) Unseen() string {
 // mostWitnesses is how many variants the text shows of an anomaly.
 const mostWitnesses = 5
 
-// Shown returns the first witnesses, and those of load. JSON, Markdown and the page have all.
+// Shown returns the first witnesses, and the witnesses of load. JSON, Markdown and the page have all.
 func (c *Cell) Shown() []string {
 	variants := slices.DeleteFunc(slices.Clone(c.Witnesses), func(w string) bool {
 		return strings.HasPrefix(w, underLoad)
@@ -82,7 +82,7 @@ func (c *Cell) Shown() []string {
 	return append(shown, c.Witnesses[len(variants):]...)
 }
 
-// Sentence says by what the anomaly was prevented, as far as it was, and what load says.
+// Sentence describes how the anomaly was prevented, and the observations under load.
 func (c *Cell) Sentence() string {
 	var parts []string
 	switch c.Schedule {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Acknowledgements are which server acknowledged writes when, by the servers with which the
-// clients had their sessions. What a look-up found was acknowledged by none.
+// Acknowledgements record which server acknowledged writes when, by the server of the client's session. A
+// write that a look-up found was acknowledged by none.
 type Acknowledgements struct {
-	OnePrimary bool           `json:"one_primary"` // one server alone is to take writes, so that an overlap is a fault
-	Intervals  []Acknowledged `json:"intervals"`   // in order; one ends where for a second no write was acknowledged
-	Overlaps   []Overlap      `json:"overlaps"`    // where one alone is to take writes: the times in which two did
+	OnePrimary bool           `json:"one_primary"` // only one server may take writes, so an overlap is an error
+	Intervals  []Acknowledged `json:"intervals"`   // in order; an interval ends after a second without an acknowledged write
+	Overlaps   []Overlap      `json:"overlaps"`    // if only one server may take writes: the times in which two did
 }
 
-// Acknowledged is what one server acknowledged in a time.
+// Acknowledged is a time in which one server acknowledged writes.
 type Acknowledged struct {
 	Server          string   `json:"server"` // a node's name, or HOST:PORT
 	FromSeconds     float64  `json:"from_s"` // the first acknowledgement; the last is at to_s
 	ToSeconds       float64  `json:"to_s"`
 	Acknowledged    uint64   `json:"acknowledged"` // writes
-	Lost            *uint64  `json:"lost"`         // those of them that are not in the end state; null where that is not known
-	LostFromSeconds *float64 `json:"lost_from_s"`  // the first acknowledgement of one that was lost; null where there is none
+	Lost            *uint64  `json:"lost"`         // writes that are not in the end state; null if this is not known
+	LostFromSeconds *float64 `json:"lost_from_s"`  // the first acknowledgement of a lost write; null if there is none
 }
 
-// Overlap is a time in which two servers took writes, or were ready to: each acknowledged some that were
-// sent after the other had acknowledged one, or one was the leader and the other
-// acknowledged some. What they acknowledged is counted from its first moment to its last.
+// Overlap is a time in which two servers took writes, or were ready to. Each acknowledged writes that were
+// sent after the other had acknowledged one, or one was the leader while the other acknowledged some. The
+// counts cover the whole time.
 type Overlap struct {
 	FromSeconds float64        `json:"from_s"`
 	ToSeconds   float64        `json:"to_s"`
@@ -51,7 +51,7 @@ func (o *Overlap) text() string {
 
 // lostText returns a sentence about writes that were acknowledged and lost.
 func (a *Acknowledged) lostText() string {
-	return fmt.Sprintf("Of the %s writes that %s acknowledged from %s to %s, %s are lost, the first of them acknowledged at %s.",
+	return fmt.Sprintf("%[2]s acknowledged %[1]s writes from %[3]s to %[4]s: %[5]s are lost, the first of them acknowledged at %[6]s.",
 		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
 }
 

@@ -19,10 +19,10 @@ type Anomaly struct {
 	Detail    string   `json:"detail"` // one instance in a sentence
 	Witness   []string `json:"witness"`
 
-	// The instance as a path of edges, each from where the one before it ends; the last
-	// leads back to the first transaction, unless one read alone shows the anomaly.
+	// Edges are the instance as a path. Each begins at the end of the edge before it. The last one leads
+	// back to the first transaction, unless a single read shows the anomaly.
 	Edges        []Edge `json:"edges,omitempty"`
-	Transactions []Span `json:"transactions,omitempty"` // of the instance, in the order of their beginnings
+	Transactions []Span `json:"transactions,omitempty"` // of the instance, by their beginnings
 	Drawing      string `json:"drawing,omitempty"`      // the file in the run's directory that shows the instance
 }
 
@@ -52,7 +52,7 @@ type Span struct {
 // DrawingsDir is the folder of the drawings in a run's directory.
 const DrawingsDir = "violations"
 
-// Checks turns what the checks found into their form in the result.
+// Checks converts the results of checks to their form in result.json.
 func Checks(results []check.Result, say checktext.Speaker) []Check {
 	list, taken := make([]Check, 0, len(results)), map[string]bool{}
 	for _, r := range results {
@@ -89,8 +89,8 @@ func anomalyOf(a checktext.Anomaly) Anomaly {
 	return one
 }
 
-// drawingName is the file of an anomaly's drawing: its name without what stands in
-// brackets, and where that is taken, with the check's before it.
+// drawingName returns the file of an anomaly's drawing. It is the name without parentheses, after the name of
+// the check if the file exists.
 func drawingName(anomaly, check string, taken map[string]bool) string {
 	short, _, _ := strings.Cut(anomaly, "(")
 	name := fileName(short)
@@ -101,7 +101,7 @@ func drawingName(anomaly, check string, taken map[string]bool) string {
 	return path.Join(DrawingsDir, name+".svg")
 }
 
-// fileName is a name of lower-case letters, digits and hyphens.
+// fileName returns a name of lower-case letters, digits and hyphens.
 func fileName(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -125,8 +125,8 @@ type BrokenValue struct {
 	Pieces      []Piece `json:"pieces"`
 }
 
-// Piece is some bytes of a value, the first and the last from 0, and the transaction that
-// wrote them there: "load" for the load, null where nobody did.
+// Piece is a range of bytes of a value, both ends counted from 0 and included. Writer is the transaction that
+// wrote them there, "load" for the load, and null for nobody.
 type Piece struct {
 	From   int     `json:"from"`
 	To     int     `json:"to"`
@@ -136,11 +136,10 @@ type Piece struct {
 // MostPieces bounds the pieces that are kept of one value.
 const MostPieces = 64
 
-// loadWriter is who wrote what was there before the first transaction.
+// loadWriter is the writer of data from before the first transaction.
 const loadWriter = "load"
 
-// Pieces turns what the checks found of a value into their form in the result; of many the
-// first ones.
+// Pieces converts the first pieces of a value to their form in result.json.
 func Pieces(pieces []check.Piece) []Piece {
 	var list []Piece
 	for _, p := range pieces[:min(len(pieces), MostPieces)] {
@@ -199,6 +198,6 @@ func (v *BrokenValue) drawing() string {
 		d.text("soft", fmt.Sprintf("and %d more", more))
 	}
 	d.y += 6
-	title := fmt.Sprintf("Whose bytes %s read in %s", v.Transaction, v.Object)
+	title := fmt.Sprintf("Bytes that %s read in %s", v.Transaction, v.Object)
 	return svgOf(d, title, title, "")
 }

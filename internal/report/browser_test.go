@@ -141,7 +141,7 @@ func (b *Browser) Picture(t *testing.T, name string) {
 	}
 }
 
-// Scheme is what the reader prefers: light or dark.
+// Scheme sets the color scheme that the reader prefers: light or dark.
 func Scheme(value string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -180,7 +180,7 @@ const drawn = `(() => {
 		verdict: document.querySelector("h1").innerText, text: document.body.innerText };
 })()`
 
-// Seen is what a page shows.
+// Seen is the visible content of a page.
 type Seen struct {
 	Charts map[string]struct {
 		Pixels  int `json:"pixels"`  // that are not empty

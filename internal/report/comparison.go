@@ -180,8 +180,8 @@ var comparedFigures = []struct {
 	{"committed", true, func(d *Drive) *float64 { return new(float64(d.Committed)) }},
 	{"aborted or unknown", true, func(d *Drive) *float64 { return new(float64(d.Aborted + d.Unknown)) }},
 	{"due and never sent", true, func(d *Drive) *float64 { return new(float64(d.Backlog + d.Shed)) }},
-	// Of everything that was due, what never ended with at least the time that it waited:
-	// a side that does less of its work is not faster.
+	// All that was due; work that never ended has at least the time that it waited. So a side that does
+	// less of its work is not faster.
 	{"all due: p99 ms", false, func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
 }
 

@@ -14,7 +14,7 @@ import (
 // ComparisonPageName is the name of a comparison's page in its directory.
 const ComparisonPageName = "comparison.html"
 
-// What the chart of a comparison holds at most.
+// Bounds of the chart of a comparison.
 const (
 	mostRuns   = 24
 	mostPoints = 600
@@ -101,13 +101,13 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 	d.Add(Section{ID: "sides", Title: "What was compared", Facts: facts})
 	d.Add(Section{ID: "differs", Title: "Not the same on all sides", Facts: differences(sides)})
 	if s := d.Section("differs"); len(s.Facts) > 0 {
-		s.Text = []string{fmt.Sprintf("Of %s. Read the ratios with that in mind.", strings.Join(names, " | "))}
+		s.Text = []string{fmt.Sprintf("The values are for %s. Read the ratios with that in mind.", strings.Join(names, " | "))}
 	}
 	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage})
 	d.Add(Section{ID: "ratios", Title: "Ratios", Chart: &Chart{"ratios", list}, In: InPage,
-		Note: "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. Where the bar holds 1 no difference is shown, which does not prove that there is none."})
+		Note: "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. If the bar holds 1, no difference is shown, which does not prove that there is none."})
 	d.Add(Section{ID: "table", Title: "Side by side", Tables: []PageTable{means}})
-	d.Add(Section{ID: "tables", Title: "Of the workload", Tables: comparedTables(sides)})
+	d.Add(Section{ID: "tables", Title: "The workload's own", Tables: comparedTables(sides)})
 	d.Add(Section{ID: "ratios-text", Title: "Ratios", Tables: []PageTable{ratios}, In: InText | InMarkdown})
 	d.Add(Section{ID: "timeline", Title: "Over time", Chart: &Chart{"runs", comparisonTimeline(sides)}, In: InPage})
 	d.Add(Section{ID: "runs", Title: "Runs", Tables: []PageTable{runsTable(sides, dir)}, In: InPage})
@@ -147,7 +147,7 @@ func comparedTables(sides []Side) []PageTable {
 				at := slices.IndexFunc(tables, func(t PageTable) bool { return t.Title == own.Title && slices.Equal(t.Columns, columns) })
 				if at < 0 {
 					at = len(tables)
-					tables = append(tables, NewPageTable(own.Title, "One row a run. Its report says how each was measured.", []int{0, 1}, columns...))
+					tables = append(tables, NewPageTable(own.Title, "One row a run. Its report describes each measurement.", []int{0, 1}, columns...))
 					order = append(order, nil)
 				}
 				for _, row := range own.Rows {
@@ -197,7 +197,7 @@ func answer(first, other string, c stats.Comparison) string {
 	case stats.DifferenceLower:
 		text = fmt.Sprintf("%s is slower than %s: %.3f times its throughput (%s).", other, first, tps.Value, interval(tps))
 	case stats.DifferenceNone:
-		text = fmt.Sprintf("No difference between the throughput of %s and that of %s is shown: %.3f times (%s).", other, first, tps.Value, interval(tps))
+		text = fmt.Sprintf("The throughput of %s and %s shows no difference: %.3f times (%s).", other, first, tps.Value, interval(tps))
 	default:
 		text = fmt.Sprintf("Which of %s and %s is faster is not known", first, other)
 		if tps.Value > 0 {
@@ -209,7 +209,7 @@ func answer(first, other string, c stats.Comparison) string {
 	switch {
 	case !known || !l.Ratio.Known():
 	case l.Difference == stats.DifferenceNone:
-		text += fmt.Sprintf(" Of its 99 %% latency no difference is shown: %.3f times (%s).", l.Ratio.Value, interval(l.Ratio))
+		text += fmt.Sprintf(" Its 99 %% latency shows no difference: %.3f times (%s).", l.Ratio.Value, interval(l.Ratio))
 	default:
 		text += fmt.Sprintf(" Its 99 %% latency is %s: %.3f times (%s).", l.Difference, l.Ratio.Value, interval(l.Ratio))
 	}
@@ -253,13 +253,13 @@ func comparisonNotes(sides []Side) []PageNote {
 			}
 		}
 		if len(verdicts) > 0 {
-			n.Warn("%s: %s. Its measurements are not those of a database that keeps its promise.", SideName(i), some(verdicts, 10))
+			n.Warn("%s: %s. Its database does not keep its promise, so its measurements are not comparable.", SideName(i), some(verdicts, 10))
 		}
 		if len(unsteady) > 0 {
 			n.Warn("%s: no steady state in %s.", SideName(i), some(unsteady, 10))
 		}
 		if len(starved) > 0 {
-			n.Warn("%s: the host was starved in %s. Their measurements are not those of the database alone.", SideName(i), some(starved, 10))
+			n.Warn("%s: the host was starved in %s. Their measurements depend on the host too.", SideName(i), some(starved, 10))
 		}
 		alone = alone || len(sides[i].Runs) == 1
 	}

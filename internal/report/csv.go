@@ -26,7 +26,7 @@ const (
 // mostSecond is the last second of the longest run that a series is made of.
 const mostSecond = 60 * 24 * 60 * 60
 
-// FileError says that a file of a run's directory does not hold what it should.
+// FileError is the error of a file of a run's directory with wrong content.
 type FileError struct {
 	Name string // within the directory
 	Line int    // from 1; 0: it is not known
@@ -179,8 +179,8 @@ func ReadRows[T any](r io.Reader, name string) ([]T, error) {
 	}
 }
 
-// ServerMetrics is what the database measured of itself during the load phase: the columns
-// of server.csv, and how often there was no answer.
+// ServerMetrics describe the database's own measurements during the load phase: the columns of server.csv,
+// and the number of questions without an answer.
 type ServerMetrics struct {
 	Columns []ServerColumn `json:"columns"`
 	Asked   int            `json:"asked"`
@@ -216,7 +216,7 @@ func WriteServerHeader(w io.Writer, columns []ServerColumn) {
 	writeLine(w, names)
 }
 
-// WriteServerRow writes a row; what is not known is empty.
+// WriteServerRow writes a row. A value that is not known is empty.
 func WriteServerRow(w io.Writer, columns int, row ServerRow) {
 	cells := []string{strconv.Itoa(row.Second), row.Server}
 	for i := range columns {
@@ -231,12 +231,11 @@ func WriteServerRow(w io.Writer, columns int, row ServerRow) {
 
 func writeLine(w io.Writer, cells []string) {
 	out := csv.NewWriter(w)
-	_ = out.Write(cells) // what w cannot take, whoever has w sees
+	_ = out.Write(cells) // the owner of w sees its errors
 	out.Flush()
 }
 
-// ReadServer reads server.csv, whose columns are these. A last line that the run did not
-// finish is left out.
+// ReadServer reads server.csv with these columns. It ignores a last line that the run did not finish.
 func ReadServer(r io.Reader, columns []ServerColumn) ([]ServerRow, error) {
 	broken := func(line int, format string, args ...any) error {
 		return &FileError{Name: serverFile, Line: line, Err: fmt.Errorf(format, args...)}

@@ -110,8 +110,8 @@ func (d *Document) Add(s Section) {
 	}
 }
 
-// AddFiles adds what the directory of several runs holds to a text. If runs are missing it says how
-// to continue.
+// AddFiles adds the content of the directory of several runs to a text, and the way to continue if runs are
+// missing.
 func (d *Document) AddFiles(o Options, names string, finished bool) {
 	s := Section{ID: "files", Title: "Files", Text: []string{o.Dir + "/" + names}, In: InText}
 	if !finished {

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The measures of a drawing, in units that are pixels where it is shown at its own size,
-// which is that of a phone. All letters have one width, at most 0.61 of their size of 10, so
-// that it is known where a text ends.
+// The measures of a drawing, in pixels at its own size, which fits a phone. All letters have the same width,
+// at most 0.61 of their size of 10, so the end of a text is known.
 const (
 	drawnWidth = 352
 	drawnLine  = 14 // from one line of text to the next
@@ -24,20 +23,18 @@ const (
 	leastBar   = 4
 
 	mostDrawn = 12 // transactions
-	mostOps   = 4  // lines that say what a transaction did
+	mostOps   = 4  // lines with the operations of a transaction
 )
 
-// DrawingFile is the drawing of an anomaly's instance as a file of its own, which brings
-// its colours, light and dark.
+// DrawingFile returns the drawing of an anomaly's instance as a file with its own colors, light and dark.
 func DrawingFile(a *Anomaly) string {
 	return drawing(a, asset("palette.css")+asset("drawing.css")) + "\n"
 }
 
-// drawing shows an anomaly's instance as SVG: each transaction of the path as a box on the
-// line of its client, from its beginning to its end, one below the other in the order of
-// the path; the edges lead down from one to the next, and the last one back to the first.
-// All have one axis of time, from which idle times are cut. It is empty where the edges or
-// the transactions are not known. A page has the style; a file is given it.
+// drawing returns an anomaly's instance as SVG, or nothing if its edges or transactions are not known. Each
+// transaction of the path is a box on the line of its client, from its beginning to its end. The boxes are in
+// the order of the path, from the top. Edges lead down from one to the next, and the last one back to the
+// first. All share one axis of time without its idle parts. The style is empty on a page.
 func drawing(a *Anomaly, style string) string {
 	d := newSketch(a)
 	if len(d.rows) == 0 {
@@ -58,7 +55,7 @@ func drawing(a *Anomaly, style string) string {
 	return svgOf(d, Capital(a.Name), a.Detail, style)
 }
 
-// svgOf is a finished sketch as SVG, with a title and a description for who does not see it.
+// svgOf returns a finished sketch as SVG, with a title and a description for screen readers.
 func svgOf(d *sketch, title, description, style string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, &quot;Liberation Mono&quot;, &quot;DejaVu Sans Mono&quot;, monospace" font-size="10" fill="none">`,
@@ -71,7 +68,7 @@ func svgOf(d *sketch, title, description, style string) string {
 	return out.String()
 }
 
-// sketch is a drawing in the making.
+// sketch is an unfinished drawing.
 type sketch struct {
 	rows   []*Span
 	edges  []Edge // edges[i] leads on from row i
@@ -83,8 +80,8 @@ type sketch struct {
 	bars   []int // of each row, where its box is
 }
 
-// newSketch takes from an anomaly what is drawn of it: the path of edges as far as each
-// begins where the one before it ended and its transactions are known.
+// newSketch takes the drawn part of an anomaly: the path of edges, as long as each edge begins at the end of
+// the one before and its transactions are known.
 func newSketch(a *Anomaly) *sketch {
 	d := &sketch{y: 4}
 	if len(a.Edges) == 0 {
@@ -112,7 +109,7 @@ func newSketch(a *Anomaly) *sketch {
 	return d
 }
 
-// row draws a transaction: who it is, its box, and what it did.
+// row draws a transaction with its box and its operations.
 func (d *sketch) row(i int) {
 	s := d.rows[i]
 	d.text("name", s.Kind+" "+s.ID+", "+s.Outcome)
@@ -154,7 +151,7 @@ func (d *sketch) arrive(i int) {
 	d.add(`<path class="head %s" fill="#7d8792" d="M%d %dl-4 -7h8z"/>`, class, nodesAt, end)
 }
 
-// close draws the edge that leads back to the first transaction, or says what is left out.
+// close draws the edge that leads back to the first transaction, or notes the transactions that are left out.
 func (d *sketch) close() {
 	if d.more > 0 {
 		d.y += 5
@@ -176,7 +173,7 @@ func (d *sketch) close() {
 	d.y += 4
 }
 
-// label writes what an edge is about: its number and kind, the object and its versions.
+// label writes the number and the kind of an edge, its object and its versions.
 func (d *sketch) label(i int) {
 	e := d.edges[i]
 	text := fmt.Sprintf("%d %s", i+1, e.Kind)
@@ -194,7 +191,7 @@ func (d *sketch) label(i int) {
 	d.text("edge-label "+edgeClass(e.Kind), text)
 }
 
-// text writes lines of text that do not reach beyond the drawing.
+// text writes lines of text that stay inside the drawing.
 func (d *sketch) text(class, text string) {
 	const letters = (textEnd-textAt)*10/61 - 1 // what goes on is a letter to the right
 	for i, line := range wrap(clean(text), letters) {
@@ -212,7 +209,7 @@ func (d *sketch) text(class, text string) {
 
 func (d *sketch) add(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
 
-// edgeClass is the style of a kind of edges.
+// edgeClass returns the style of a kind of edges.
 func edgeClass(kind string) string { return "kind-" + fileName(kind) }
 
 func drawnTime(ns int64) string { return fmt.Sprintf("%.6f", float64(ns)/1e9) }
@@ -223,8 +220,7 @@ func escaped(text string) string {
 	return out.String()
 }
 
-// axis is the common time of all rows, from which the times are cut in which none of the
-// transactions ran.
+// axis is the common time of all rows, without the times in which no transaction ran.
 type axis struct {
 	busy  []interval
 	scale float64 // units a nanosecond
@@ -288,7 +284,7 @@ func newAxis(rows []*Span) axis {
 	return a
 }
 
-// at is where a time of one of the rows is.
+// at returns the place of a time.
 func (a *axis) at(ns int64) float64 {
 	i := len(a.busy) - 1
 	for i > 0 && a.busy[i].from > ns {

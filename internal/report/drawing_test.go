@@ -36,7 +36,7 @@ func instance(name string, kinds ...string) *Anomaly {
 	return a
 }
 
-// instances are what drawings are tested with, by the names of their files.
+// instances returns the tested drawings by the names of their files.
 func instances() map[string]*Anomaly {
 	stale := instance("stale read", "rw", "real time")
 	stale.Transactions[0].Begin, stale.Transactions[0].End = 3_000_000_000, nil

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Environment is where a run was measured, and by which build. What is absent is not known,
-// or is not there.
+// Environment describes the machine and the build of a run. An empty field is not known, or does not apply.
 type Environment struct {
 	Processor        string    `json:"processor,omitempty"`
 	Cores            int       `json:"cores,omitempty"`
@@ -24,7 +23,7 @@ type Environment struct {
 	Build            Build     `json:"build"`
 }
 
-// Where the servers of a database run.
+// The places of the servers of a database.
 const (
 	OnThisMachine   = "on the client machine"
 	OnOtherMachines = "on other machines"
@@ -87,7 +86,7 @@ func (e *Environment) threadsText() string {
 	return ""
 }
 
-// limitText returns the limits of a container that are below those of the machine.
+// limitText returns the limits of a container, if they are below the machine's.
 func (e *Environment) limitText() string {
 	var limits []string
 	if e.CPULimit > 0 {

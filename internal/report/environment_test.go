@@ -28,7 +28,7 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 
-	// What is not known is left out, and never a zero.
+	// Unknown values are left out, and never a zero.
 	little := &Environment{Cores: 2, Threads: 2, UsableThreads: 2, MemoryLimitBytes: 8e9, MemoryBytes: 4e9}
 	if got := little.Text("x"); got != "2 cores · 4 GB memory" {
 		t.Errorf("got %q", got)

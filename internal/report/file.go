@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// ReadFile reads a file of at most so many bytes in a directory; what says what it is.
-// Where there is none, the error is an fs.ErrNotExist.
+// ReadFile reads a file of at most so many bytes in a directory. what is its noun for errors. If there is no
+// file, the error is an fs.ErrNotExist.
 func ReadFile[T any](dir, name, what string, most int64, parse func([]byte) (*T, error)) (*T, error) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -58,16 +58,15 @@ func WriteJSON(dir, name string, value any) error {
 	})
 }
 
-// NewerError says that a file has a schema that this program does not know: a
-// newer one wrote it, and what that means by it is not known here.
+// NewerError is the error of a file that a newer version wrote with a schema that this program does not know.
 type NewerError int
 
 func (e NewerError) Error() string {
 	return fmt.Sprintf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", int(e), Schema)
 }
 
-// Decode reads a JSON object that names its schema; what says what it is. Keys that it does
-// not know are left out; a schema that it does not know is refused.
+// Decode reads a JSON object with a schema. what is its noun for errors. It ignores unknown keys and refuses
+// an unknown schema.
 func Decode[T any](data []byte, what string) (*T, error) {
 	var head struct {
 		Schema int `json:"schema"`
@@ -88,7 +87,7 @@ func Decode[T any](data []byte, what string) (*T, error) {
 	return read, nil
 }
 
-// misread says for a person why text could not be read as JSON of a kind.
+// misread explains to a person why a text is not JSON of a kind.
 func misread(err error) string {
 	var broken *json.SyntaxError
 	var other *json.UnmarshalTypeError
@@ -103,8 +102,7 @@ func misread(err error) string {
 	return "it is no JSON"
 }
 
-// JSON returns the result as result.json holds it, and brings the measurements into line
-// that are made of others.
+// JSON returns the content of result.json. It first updates the derived measurements.
 func (r *Result) JSON() ([]byte, error) {
 	r.derive()
 	r.Checksum = noChecksum
@@ -129,8 +127,7 @@ func (r *Result) encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Read reads the result in a run's directory. Where there is none, the error is
-// an fs.ErrNotExist.
+// Read reads the result in a run's directory. If there is none, the error is an fs.ErrNotExist.
 func Read(dir string) (*Result, error) {
 	r, err := ReadFile(dir, FileName, "result of the run", maxFile, Parse)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Finding is what a check found of one kind of violation.
+// Finding is one kind of violation that a check found.
 type Finding struct {
 	Kind         string   `json:"kind"`              // what was found, such as lost-update; the names never change
 	Anomaly      string   `json:"anomaly,omitempty"` // the field's term
@@ -71,7 +71,7 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 	c.Anomalies = append(c.Anomalies, a)
 }
 
-// Cause is what lies behind an invalid verdict: one cause, who is responsible, and what to do.
+// Cause explains an invalid verdict: the cause, who is responsible, and the remedy.
 type Cause struct {
 	Kind    string `json:"kind"` // lost-writes, altered-writes, double-writes, ghost-writes, foreign-data, lost-updates, broken-order, wrong-values, wrong-sums or divergence
 	Check   string `json:"check"`
@@ -118,8 +118,8 @@ type IsolationLevel struct {
 	Level     string `json:"level"`
 }
 
-// PageCause is what a page shows of the cause of a violation: whose fault it is, what to do, the
-// evidence, and the other findings, a line each.
+// PageCause is the cause of a violation as a page shows it: who is responsible, the remedy, the evidence, and
+// the other findings.
 type PageCause struct {
 	Culprit string       `json:"culprit"` // database, configuration, application or undecided
 	Whose   string       `json:"whose"`   // in a sentence

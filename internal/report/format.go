@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/check"
 )
 
-// clean takes out of a string what could move a terminal's cursor.
+// clean replaces characters that could move a terminal's cursor.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {
@@ -99,7 +99,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.3g %s", x, units[0])
 }
 
-// some lists the first so many names and says how many are left.
+// some lists the first names and the number of the others.
 func some(names []string, limit int) string {
 	if len(names) <= limit {
 		return strings.Join(names, ", ")
@@ -107,7 +107,7 @@ func some(names []string, limit int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
 
-// labelled puts each label before the text that follows it, where there is one.
+// labelled puts each label before the text that follows it, if the text is not empty.
 func labelled(pairs ...string) (list []string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -117,7 +117,7 @@ func labelled(pairs ...string) (list []string) {
 	return list
 }
 
-// joined puts a point between what is there.
+// joined joins the texts that are not empty.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
@@ -130,7 +130,7 @@ func short(s string, columns int) string {
 	return s
 }
 
-// seconds writes a time in the units that people say.
+// seconds writes a time in its usual units.
 func seconds(s float64) string {
 	switch {
 	case s > 0 && s < 0.001:

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// golden compares a page's data with testdata/NAME.json, which -update writes again. What
-// a script goes through is a list, even if it is empty: only the parts named may be null.
+// golden compares a page's data with testdata/NAME.json, which -update writes again. A list that a script
+// reads is never null; only the named parts may be null.
 func golden(t *testing.T, name string, data any, null ...string) {
 	t.Helper()
 	got, err := json.MarshalIndent(data, "", " ")

@@ -11,13 +11,12 @@ import (
 // allDue is the key in Drive.Outcomes of all that was due.
 const allDue = "all"
 
-// lacking marks a measurement of the committed transactions that would be another one
-// if all that was due had been answered.
+// lacking marks a measurement of the committed transactions that would change if all due transactions had
+// been answered.
 const lacking = "*"
 
-// measurements are those of a Latency, with the share of the transactions that each
-// describes: all of them for max. The mean is taken like p99, because few transactions
-// move it little.
+// measurements returns the measurements, with the share of the transactions that each describes: all of them
+// for max. The mean is taken like p99, because few transactions move it little.
 func (l *Latency) measurements() []measurement {
 	return []measurement{
 		{"mean", 0.99, l.Mean}, {"p50", 0.50, l.P50}, {"p90", 0.90, l.P90}, {"p95", 0.95, l.P95},
@@ -102,7 +101,7 @@ func (d *Drive) lackingText() string {
 			parts = append(parts, Group(p.n)+" "+p.what)
 		}
 	}
-	text := fmt.Sprintf("%s of the transactions that were due were not done (%s), and the measurements of committed ones leave them out; all due counts them with the time that they had taken or waited",
+	text := fmt.Sprintf("%s of the transactions that were due were not done (%s). The measurements of committed ones leave them out. All due counts them with the time that they had taken or waited",
 		strings.Replace(share(lost, due), "< ", "less than ", 1), strings.Join(parts, ", "))
 	if len(d.DueAtLeast) > 0 {
 		text += ", which for some is a lower bound (≥)"
@@ -112,7 +111,7 @@ func (d *Drive) lackingText() string {
 
 // kindsTable returns a row for each kind of transaction, the most frequent kind first.
 func (d *Drive) kindsTable(columns []string) PageTable {
-	t := NewPageTable("By kind of transaction", "Of committed transactions, since due, in milliseconds. The share is of all that committed.",
+	t := NewPageTable("By kind of transaction", "Committed transactions, since due, in milliseconds. The share is of all that committed.",
 		[]int{0}, append([]string{"kind", "committed", "share", "per second"}, columns[1:]...)...)
 	names := slices.SortedFunc(maps.Keys(d.ByKind), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.Kinds[b], d.Kinds[a]), cmp.Compare(a, b))

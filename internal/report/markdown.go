@@ -11,7 +11,7 @@ func (d *Document) Markdown() string {
 	verdict := strings.ToUpper(d.Verdict) + objectivesBeside[d.Objectives]
 	fmt.Fprintf(out, "**%s** %s\n\n%s\n", verdict, inline(d.Subject), inline(d.Reason))
 	if c := d.Cause; c != nil {
-		fmt.Fprintf(out, "\n%s\n\nWhat to do: %s\n", inline(c.Whose), inline(c.Cure))
+		fmt.Fprintf(out, "\n%s\n\n%s%s\n", inline(c.Whose), cureLead, inline(c.Cure))
 	}
 	for _, answer := range d.Answer {
 		fmt.Fprintf(out, "\n**%s**\n", inline(answer))

@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/fault"
 )
 
-// Objective is a limit that the run was given on what was measured, and whether it was kept.
-// It is no check: the verdict does not count it.
+// Objective is a limit on a measurement of the run, and whether the run kept it. The verdict does not count it.
 type Objective struct {
 	Name   string `json:"name"`   // max-outage, max-degradation, or the threshold, such as p99<50ms
 	Status string `json:"status"` // met, missed or unknown
@@ -27,8 +26,8 @@ const (
 	ObjectiveUnknown = "unknown"
 )
 
-// ObjectivesStatus is what all objectives come to: missed where one is, else unknown where one
-// is, else met; empty where there are none.
+// ObjectivesStatus returns missed if an objective was missed, else unknown if one is unknown, else met. It is
+// empty without objectives.
 func (r *Result) ObjectivesStatus() string {
 	if len(r.Objectives) == 0 {
 		return ""
@@ -41,7 +40,7 @@ func (r *Result) ObjectivesStatus() string {
 	return ObjectiveMet
 }
 
-// ObjectivesText says in one sentence which objectives were not met; empty where all were.
+// ObjectivesText returns a sentence with the objectives that were not met, or nothing.
 func (r *Result) ObjectivesText() string {
 	status := r.ObjectivesStatus()
 	if status == "" || status == ObjectiveMet {
@@ -60,8 +59,8 @@ func (r *Result) ObjectivesText() string {
 	return lead + strings.Join(parts, "; ")
 }
 
-// Judge compares the figure with the limit. A list of figures, as of all faults, is as far off
-// as its worst; one that is not known leaves the objective unknown, where no other misses it.
+// Judge compares the figure with the limit. The worst value of a list counts, such as a value for each fault.
+// An unknown value leaves the objective unknown, unless another value misses it.
 func (t Threshold) Judge(r *Result) Objective {
 	o := Objective{Name: t.String(), Status: ObjectiveUnknown}
 	found, missing := values(reflect.ValueOf(r).Elem(), t.path)
@@ -118,7 +117,7 @@ func (t Threshold) holds(x float64) bool {
 	return x >= t.value
 }
 
-// atLeast says that the figure is a lower bound.
+// atLeast reports whether the figure is a lower bound.
 func (t Threshold) atLeast(r *Result) bool {
 	prefix := "drive.latency_by_outcome_ms." + allDue + "."
 	key, ok := strings.CutPrefix(strings.Join(t.path, "."), prefix)
@@ -139,10 +138,10 @@ type Threshold struct {
 // String is the threshold as it was given, without spaces.
 func (t Threshold) String() string { return t.name + t.op + t.limit }
 
-// OfFaults says that the figure is one that a run without faults never has.
+// OfFaults reports whether only a run with faults has the figure.
 func (t Threshold) OfFaults() bool { return t.path[0] == "faults" || t.path[0] == "degradation" }
 
-// unit is what a figure is measured in.
+// unit is the unit of a figure.
 type unit struct {
 	name  string  // as result.json has it; empty: a number alone
 	scale float64 // of the units of limits that it is one of: nanoseconds or bytes
@@ -262,8 +261,8 @@ func (u unit) text(x float64) string {
 	return short4(x)
 }
 
-// Figure is the value of a figure by the name that a threshold gives it; false where it is
-// not known, or is a list.
+// Figure returns a figure by its name in a threshold. It returns false if the figure is not known, or is a
+// list.
 func (r *Result) Figure(name string) (float64, bool) {
 	path, _, err := findFigure(name)
 	if err != nil {
@@ -276,8 +275,8 @@ func (r *Result) Figure(name string) (float64, bool) {
 	return found[0], true
 }
 
-// findFigure finds a figure by its keys in result.json, of which drive may be left out, or
-// by a shorthand. A percentile may be written as p(99), too.
+// findFigure finds a figure by a shorthand or by its keys in result.json, of which drive may be left out. A
+// percentile may also be written as p(99).
 func findFigure(name string) ([]string, unit, error) {
 	plain := strings.NewReplacer("(", "", ")", "").Replace(name)
 	tries := []string{plain, "drive." + plain}
@@ -293,8 +292,8 @@ func findFigure(name string) ([]string, unit, error) {
 	return nil, plainNumber, fmt.Errorf("names no figure of result.json: take p50, p99, p999, max, tps, outage, or keys of it such as drive.service_ms.p99 or faults.recovered_s, and not %s", name)
 }
 
-// figureUnit follows keys through the types of result.json, and says in which unit the number
-// is that they lead to; false where they lead to none.
+// figureUnit follows keys through the types of result.json, and returns the unit of the number at their end.
+// It returns false if there is no number.
 func figureUnit(t reflect.Type, path []string, u unit) (unit, bool) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -317,7 +316,7 @@ func figureUnit(t reflect.Type, path []string, u unit) (unit, bool) {
 	return u, false
 }
 
-// unitOf is the unit that a key names at its end; else that of the key before it.
+// unitOf returns the unit in the suffix of a key, or the unit of the key before it.
 func unitOf(key string, before unit) unit {
 	switch {
 	case strings.HasSuffix(key, "_ms"):
@@ -330,7 +329,7 @@ func unitOf(key string, before unit) unit {
 	return before
 }
 
-// fieldOf finds the field of a type that JSON calls by a key.
+// fieldOf finds the field of a type by its JSON key.
 func fieldOf(t reflect.Type, key string) ([]int, bool) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -341,8 +340,8 @@ func fieldOf(t reflect.Type, key string) ([]int, bool) {
 	return nil, false
 }
 
-// values follows keys through a result: what they lead to, of a list the values of all its
-// elements, and how many of them are not known.
+// values follows keys through a result. It returns the values at their end, or of all elements,
+// and the number of values that are not known.
 func values(v reflect.Value, path []string) (found []float64, missing int) {
 	if span, ok := v.Interface().(fault.Seconds); ok {
 		return []float64{span.Seconds()}, 0

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// behindShare is how much of a second's arrivals may be left when a load phase ends
-// before the database counts as slower than the rate: a pause of so long happens
-// to any.
+// behindShare is the share of a second's arrivals that may be left at the end of a load phase. With more the
+// database counts as slower than the rate. Every database has pauses of this length.
 const behindShare = 0.1
 
-// Unmeasured says that the load phase has had a warm-up and nothing after it.
+// Unmeasured reports whether the load phase had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
 // phaseText reports how many clients ran for how long, and how they were paced.
@@ -55,21 +54,19 @@ func (d *Drive) loopText() string {
 	return text
 }
 
-// open says whether work was due at a rate, whatever became of the work before.
+// open reports whether work was due at a rate, independent of the progress of earlier work.
 func open(d *Drive) bool { return d.Rate > 0 || d.RatePlan != "" }
 
-// staged says that the rate was not one all the time.
+// staged reports whether the rate changed.
 func (d *Drive) staged() bool { return strings.Contains(d.RatePlan, " for ") }
 
-// behind reports whether the load phase did not follow the rate that was asked for: more
-// was left at its end than a short pause leaves and than the clients were about to
-// send, or some was shed.
+// behind reports whether the load phase did not follow the requested rate. Then work was shed, or the end
+// left more than a short pause does and more than one transaction per client.
 func (d *Drive) behind() bool {
 	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
 }
 
-// follower names who could not follow a rate: the database, unless the client or its machine was
-// too slow.
+// follower names who could not follow a rate: the database, unless the client or its machine was too slow.
 func (r *Result) follower() string {
 	switch {
 	case r.Client.bottleneck() != "":
@@ -80,7 +77,7 @@ func (r *Result) follower() string {
 	return "The database"
 }
 
-// backlogText says what the backlog means, and who could not follow the rate.
+// backlogText describes the backlog, and names who could not follow the rate.
 func (d *Drive) backlogText(follower string) string {
 	if !d.behind() {
 		return wereCount(d.Backlog) + " due, but not started when the load phase ended."
@@ -99,7 +96,7 @@ func (d *Drive) backlogText(follower string) string {
 	return text + "."
 }
 
-// bottleneck is why the client was it; empty where nothing says so.
+// bottleneck returns why the client was the bottleneck, or nothing.
 func (c *Client) bottleneck() string { return cmp.Or(c, &Client{}).Bottleneck }
 
 func wereCount(n uint64) string {

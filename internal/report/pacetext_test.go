@@ -20,8 +20,8 @@ func TestWhoCouldNotFollow(t *testing.T) {
 	}
 }
 
-// TestBehindIsAWarning holds that the page warns of a load phase that did not follow its
-// rate in the words of the text, and notes a short pause only.
+// TestBehindIsAWarning checks that the page warns of a load phase that did not follow its rate. It only notes
+// a short pause.
 func TestBehindIsAWarning(t *testing.T) {
 	for _, c := range []struct {
 		drive  Drive
@@ -53,7 +53,7 @@ func TestBehindIsAWarning(t *testing.T) {
 	}
 }
 
-// TestLiveCheckThatDidNotKeepUp: a report says what was checked after the run alone.
+// TestLiveCheckThatDidNotKeepUp: a report names the transactions that were checked after the run alone.
 func TestLiveCheckThatDidNotKeepUp(t *testing.T) {
 	for _, c := range []struct {
 		check *LiveCheck

@@ -126,8 +126,8 @@ func SeedText(seed uint64) string {
 //go:embed assets
 var assets embed.FS
 
-// The styles of every page, and the scripts that come before its charts, in order.
-// Those of uPlot are as its authors published them; scripts/uplot.sh fetches them.
+// The styles of every page, and the scripts that come before its charts, in order. The files of uPlot are
+// unchanged; scripts/uplot.sh fetches them.
 var (
 	styles = []string{"uPlot.min.css", "palette.css", "page.css", "drawing.css"}
 	shared = []string{"uPlot.iife.min.js", "charts.js", "parts.js"}

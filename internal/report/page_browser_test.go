@@ -165,8 +165,8 @@ func TestPageZooms(t *testing.T) {
 	}
 }
 
-// TestPageOfTenHoursOpens says how long a long page takes to be parsed and drawn, and holds nothing
-// of that, for a machine does other things too.
+// TestPageOfTenHoursOpens logs how long a browser takes to parse and draw a long page. It has no limit,
+// because a machine does other things too.
 func TestPageOfTenHoursOpens(t *testing.T) {
 	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")

@@ -45,7 +45,7 @@ func synthetic(n, tps, at, outage int) []stats.Second {
 	return series
 }
 
-// resourcesOf are what client and servers might have cost.
+// resourcesOf returns a possible use of resources by client and servers.
 func resourcesOf(n int) []Resource {
 	random := rand.New(rand.NewPCG(3, 4))
 	rows := make([]Resource, n)
@@ -255,8 +255,8 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// TestBinsKeepExtremes holds that a point of a long run is the mean of its bin, in its
-// middle, and that the highest and lowest seconds are drawn too.
+// TestBinsKeepExtremes checks that a point of a long run is the mean of its bin, in its middle. The highest
+// and lowest seconds are drawn too.
 func TestBinsKeepExtremes(t *testing.T) {
 	in := pages()["day"]
 	c := NewPageData(in).Timeline
@@ -283,8 +283,8 @@ func TestBinsKeepExtremes(t *testing.T) {
 	}
 }
 
-// TestPartialSecond holds that a second that the load phase did not fill is drawn
-// nowhere, and that one at its end of which there is no row is one without a commit.
+// TestPartialSecond checks that a second that the load phase did not fill is not drawn. A second without a
+// row at the end is one without a commit.
 func TestPartialSecond(t *testing.T) {
 	r := cases()["valid"]
 	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 10.9

@@ -29,8 +29,7 @@ type PageCheck struct {
 	Command   string        `json:"command,omitempty"` // shows the run's report
 }
 
-// PageFinding is one violation: a sentence first, then why it is one, edge by edge, and a
-// drawing.
+// PageFinding is one violation: a sentence, the reasons edge by edge, and a drawing.
 type PageFinding struct {
 	Text    string   `json:"text"`
 	Note    string   `json:"note"`    // how often it was found, and what forbids it
@@ -95,15 +94,13 @@ type Input struct {
 	SoFar []PageTable  // of a live run: what became of the transactions until now
 }
 
-// LiveData is the address, beside that of a live page, at which it asks for its
-// data: a Document as JSON.
+// LiveData is the address, beside the live page, of its data: a Document as JSON.
 const LiveData = "data.json"
 
 // PageName is the page's name in the run's directory.
 const PageName = "report.html"
 
-// Page writes a run as one HTML file that needs nothing else: it opens without a
-// network. It is a function of the input alone.
+// Page writes a run as one HTML file, which opens without a network. It is a function of the input alone.
 func Page(w io.Writer, in Input) error { return RunDocument(in).WritePage(w) }
 
 // RunCharts are the charts over the time of a run.
@@ -335,7 +332,7 @@ func faultsText(r *Result) string {
 	return fmt.Sprintf("%d of %d injected", injected, len(faults))
 }
 
-// shares are the settings that say how often there is something to check.
+// shares are the settings for the share of transactions that a check is about.
 var shares = map[string]string{"no-lost-update": "modify-share", "scans": "scan-share"}
 
 // unasked reports whether the settings of the run left a check without transactions.

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// binsPerDecade is how many bins the drawn histogram has for each power of ten.
+// binsPerDecade is the number of bins of the drawn histogram for each power of ten.
 const binsPerDecade = 20
 
 // The range that is ever drawn, in microseconds: a tenth of one to a day.
@@ -16,8 +16,8 @@ const (
 	mostDecade  = 11
 )
 
-// PageHistogram is the distribution of the latency of committed transactions in
-// bins that are equally wide on a log scale.
+// PageHistogram is the distribution of the latency of committed transactions, in bins of equal width on a log
+// scale.
 type PageHistogram struct {
 	Edges []num  `json:"edges_ms"` // ascending; the bin i goes from Edges[i] to Edges[i+1]
 	Due   []num  `json:"due"`      // how many in each bin, from when they were due
@@ -27,8 +27,8 @@ type PageHistogram struct {
 	Percentiles *PagePercentiles `json:"percentiles"`
 }
 
-// PagePercentiles are the same distributions by percentile, on the axis of HdrHistogram's
-// plots: a percentile q is at 1/(1-q), so that each further nine has as much room.
+// PagePercentiles are the same distributions by percentile, on the axis of HdrHistogram's plots. A percentile
+// q is at 1/(1-q), so each further nine has the same room.
 type PagePercentiles struct {
 	At    []num  `json:"at"`     // 1/(1-q), from 1 to Count
 	Due   []num  `json:"due_ms"` // since due
@@ -36,10 +36,10 @@ type PagePercentiles struct {
 	Count uint64 `json:"count"` // of transactions
 }
 
-// perDecadeOfNines is how many percentiles are drawn for each further nine.
+// perDecadeOfNines is the number of percentiles that are drawn for each further nine.
 const perDecadeOfNines = 40
 
-// percentiles is nil where nothing is known. The largest one is the slowest of all.
+// percentiles returns nil if nothing is known. The largest one is the slowest of all.
 func percentiles(d *Drive) *PagePercentiles {
 	due, count := sortedBuckets(d.Histogram)
 	if count == 0 {
@@ -61,7 +61,7 @@ func percentiles(d *Drive) *PagePercentiles {
 	return p
 }
 
-// sortedBuckets are the buckets that are sound, ascending, and how many values they have.
+// sortedBuckets returns the sound buckets in ascending order, and the number of their values.
 func sortedBuckets(h *Histogram) (list [][2]float64, count uint64) {
 	if h == nil {
 		return nil, 0
@@ -75,8 +75,8 @@ func sortedBuckets(h *Histogram) (list [][2]float64, count uint64) {
 	return list, count
 }
 
-// quantiles are the nearest-rank ones in milliseconds, as the upper ends of their buckets,
-// and never above the largest value where that is known.
+// quantiles returns the nearest-rank quantiles in milliseconds, as the upper ends of their buckets. None is
+// above the largest value, if that is known.
 func quantiles(buckets [][2]float64, count uint64, at []num, known *Latency) []num {
 	list, seen, next := make([]num, len(at)), uint64(0), 0
 	for i, x := range at {
@@ -102,8 +102,8 @@ type Mark struct {
 	At   num    `json:"at_ms"`
 }
 
-// histogram draws the distribution of a load phase; nil where none is known. In a closed loop
-// work is sent when it is due, so that it has one curve.
+// histogram returns the distribution of a load phase, or nil if it is not known. A closed loop has one curve,
+// because work is sent when it is due.
 func histogram(d *Drive) *PageHistogram {
 	if d == nil || d.Histogram == nil || len(d.Histogram.Buckets) == 0 {
 		return nil
@@ -131,12 +131,12 @@ func histogram(d *Drive) *PageHistogram {
 	return h
 }
 
-// edge is the lower end of a bin in microseconds.
+// edge returns the lower end of a bin in microseconds.
 func edge(bin int) float64 { return math.Pow(10, float64(bin)/binsPerDecade) }
 
-// bins spreads the buckets over the bins. A bucket that lies in several gives
-// each the share that it covers, as if its values were spread evenly; with two
-// significant digits that moves nothing by more than 1 %.
+// bins spreads the buckets over the bins. A bucket that lies in several bins gives each the share that it
+// covers, as if its values were spread evenly. With two significant digits this moves nothing by more than 1
+// %.
 func bins(h *Histogram) map[int]float64 {
 	out := map[int]float64{}
 	buckets := slices.Clone(h.Buckets)

@@ -10,15 +10,14 @@ import (
 	"stroppy/internal/stats"
 )
 
-// pacingLimit is the pacing error, in milliseconds, from which on a reader must
-// know of it.
+// pacingLimit is the pacing error, in milliseconds, from which on a reader must know it.
 const pacingLimit = 1
 
-// notes are what the measurements must not be read without: warnings first.
+// notes returns the facts that a reader must know before the measurements, warnings first.
 func notes(r *Result, live bool) []PageNote {
 	n := &Notes{}
 	if !r.Finished && !live {
-		n.Warn("The run was cut off before its end: this is what was recorded until then.")
+		n.Warn("The run was cut off before its end: these are the measurements until then.")
 	}
 	if r.ScaledDownBy > 0 {
 		n.Warn("Scaled down by %g, so these are not the measurements of the scenario as it was written%s.", r.ScaledDownBy, strings.Join(labelled(": ", clean(r.ScaledDown)), ""))
@@ -66,8 +65,7 @@ func notes(r *Result, live bool) []PageNote {
 	return n.All()
 }
 
-// typed adds the warnings of a result. One that was made before there were any has the sentence
-// about its client alone.
+// typed adds the warnings of a result. A result of an early version has only the sentence about its client.
 func (n *Notes) typed(r *Result) {
 	said := false
 	for i := range r.Warnings {
@@ -128,15 +126,15 @@ func (n *Notes) loadPhase(d *Drive, follower string, resolved *Resolved) {
 		n.Note("%s ended in doubt: the database may or may not have applied the work.", Counted(d.Unknown, "transaction"))
 	}
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
-		n.Note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
+		n.Note("Some transactions were tried again. The latencies of committed transactions include their time; by itself it is not known.")
 	}
 	if d.Clipped > 0 {
 		n.Note("%s longer than an hour, which the percentiles take for an hour; mean and max have the true time.", wereCount(d.Clipped))
 	}
 }
 
-// figures are the few numbers in large type. A throughput that the rate fixed is no measurement and
-// stands last. What a run is too short for is left out, and of one that goes on what is not known
+// figures returns the few numbers in large type. A throughput that the rate fixed is no measurement and
+// stands last. Values for which a run is too short are left out, and values that a live run does not know
 // yet.
 func figures(r *Result, live bool) []PageFigure {
 	d := r.Drive
@@ -166,7 +164,7 @@ func figures(r *Result, live bool) []PageFigure {
 	return slices.DeleteFunc(list, func(f PageFigure) bool { return live && f.Value == NotKnown })
 }
 
-// rateKept reports whether the throughput was that of the rate that was asked for.
+// rateKept reports whether the throughput was the requested rate.
 func (d *Drive) rateKept() bool { return open(d) && !d.behind() }
 
 func throughputFigure(d *Drive, live bool) PageFigure {
@@ -185,7 +183,7 @@ func throughputFigure(d *Drive, live bool) PageFigure {
 	return f
 }
 
-// rateFigure is in place of a throughput that was fixed.
+// rateFigure replaces a throughput that the rate fixed.
 func rateFigure(d *Drive) PageFigure {
 	f := Figure("Rate", RateText(d.Rate), "/s", "as asked")
 	if mean := d.throughput().Mean; mean != nil {
@@ -194,7 +192,7 @@ func rateFigure(d *Drive) PageFigure {
 	return f
 }
 
-// latencyFigure has what the percentiles of a closed loop hide beside them.
+// latencyFigure shows the latency, and beside it the time that the percentiles of a closed loop hide.
 func latencyFigure(d *Drive) PageFigure {
 	l := d.Latency
 	if l == nil {
@@ -211,7 +209,7 @@ func latencyFigure(d *Drive) PageFigure {
 	return f
 }
 
-// outageFigure is the worst outage by a fault, where one was measured.
+// outageFigure returns the worst outage by a fault, if one was measured.
 func outageFigure(faults []fault.Record) []PageFigure {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f fault.Record) bool { return f.Outage == nil })
 	if len(faults) == 0 {

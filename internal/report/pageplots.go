@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Plots are the rows of a run's files that only plots are made of.
+// Plots holds the rows of a run's files that only plots use.
 type Plots struct {
 	Around []AroundRow
 	Kinds  []KindRow
@@ -41,8 +41,8 @@ type KindRow struct {
 // AllKinds stands in KindsFile for all kinds of transactions together.
 const AllKinds = "all"
 
-// HeatCell is a row of HeatFile: the number of commits in the seconds from Second on whose latency is at
-// most UpTo, the upper end of a bin, and above the next lower bin.
+// HeatCell is a row of HeatFile: the commits in the seconds from Second on with a latency in one bin. UpTo is
+// the upper end of the bin.
 type HeatCell struct {
 	Second    int           `csv:"second"`
 	Seconds   int           `csv:"seconds"`
@@ -50,13 +50,13 @@ type HeatCell struct {
 	Committed uint64        `csv:"committed"`
 }
 
-// heatPerDecade is how many bins of latency a heat map has for each power of ten.
+// heatPerDecade is the number of bins of a heat map for each power of ten of the latency.
 const heatPerDecade = 10
 
-// The least bin of a heat map ends at 10 µs, and has all that is faster.
+// leastHeat is the first bin, which ends at 10 µs and has all faster transactions.
 const leastHeat = heatPerDecade
 
-// AroundRows are the rows of stretches.
+// AroundRows returns the rows of stretches.
 func AroundRows(stretches []stats.Stretch) (rows []AroundRow) {
 	for _, s := range stretches {
 		for i, n := range s.Committed {
@@ -91,19 +91,20 @@ func (p *Plots) AddHeat(width time.Duration, columns []stats.Column) {
 	}
 }
 
-// heatBin is the number of the bin of a latency in microseconds, heatEdge the upper end of a
-// bin, and binOfEdge the bin of an upper end, which heatmap.csv has rounded.
+// heatBin returns the bin of a latency in microseconds.
 func heatBin(us float64) int {
 	return max(int(math.Ceil(math.Log10(us)*heatPerDecade-1e-9)), leastHeat)
 }
 
+// binOfEdge returns the bin with an upper end in microseconds, which heatmap.csv has rounded.
 func binOfEdge(us float64) int {
 	return max(int(math.Round(math.Log10(us)*heatPerDecade)), leastHeat)
 }
 
+// heatEdge returns the upper end of a bin in microseconds.
 func heatEdge(bin int) float64 { return math.Pow(10, float64(bin)/heatPerDecade) }
 
-// The bounds of what a page draws around faults.
+// The bounds of a page's plots around faults.
 const (
 	mostAround    = 100_000           // steps in all
 	aroundBefore  = 5 * time.Second   // an injection
@@ -127,7 +128,7 @@ type AroundFault struct {
 	Cut       bool    `json:"cut"`       // it lasts longer
 }
 
-// pageAround is null where nothing is known.
+// pageAround returns nil if nothing is known.
 func pageAround(in Input) *PageAround {
 	rows := in.Plots.Around
 	if len(rows) == 0 {
@@ -149,7 +150,7 @@ func pageAround(in Input) *PageAround {
 			continue
 		}
 		if steps += len(a.Committed); steps > mostAround {
-			p.Note = "Of the faults those with the longest outages; " + AroundFile + " has all."
+			p.Note = "The faults with the longest outages are shown; " + AroundFile + " has all."
 			break
 		}
 		p.Faults = append(p.Faults, a)
@@ -163,8 +164,8 @@ func pageAround(in Input) *PageAround {
 	return p
 }
 
-// aroundFault takes the steps around one fault: from some seconds before it to some seconds
-// after its heal and the end of its effects.
+// aroundFault takes the steps around one fault: from some seconds before it to some seconds after its heal
+// and the end of its effects.
 func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
 	at, over := time.Duration(f.At), f.At
 	for _, t := range []*fault.Seconds{f.Healed, f.OutageAt} {
@@ -204,7 +205,7 @@ type PageKinds struct {
 	Lines   []KindLine `json:"lines"` // two at least, that with most transactions first
 }
 
-// KindLine is one kind over time. Where none committed the latencies are null.
+// KindLine is one kind over time. Without a commit the latencies are null.
 type KindLine struct {
 	Name string `json:"name"`
 	TPS  []num  `json:"tps"`
@@ -215,8 +216,8 @@ type KindLine struct {
 	Max  []num  `json:"max_ms"`
 }
 
-// columnAxis returns the middles of the columns of a width up to the last whole second, or the last known
-// one, and the seconds of each column.
+// columnAxis returns the middles of columns of a width, and the seconds of each column. The last column ends
+// with the last whole second, or the last known one.
 func columnAxis(last, width, whole int) (at []num, seconds []float64) {
 	end := last + width
 	if whole >= 0 && whole <= end { // nothing is known behind the last column
@@ -229,7 +230,7 @@ func columnAxis(last, width, whole int) (at []num, seconds []float64) {
 	return at, seconds
 }
 
-// pageKinds is null where nothing is known, or all are of one kind.
+// pageKinds returns nil if nothing is known, or all transactions are of one kind.
 func pageKinds(rows []KindRow, whole int) *PageKinds {
 	width, last, sums := 0, 0, map[string]uint64{}
 	for _, r := range rows {
@@ -271,7 +272,7 @@ func kindLine(name string, rows []KindRow, width int, seconds []float64) KindLin
 	return l
 }
 
-// PageHeat is how many transactions took how long, over time.
+// PageHeat is the number of transactions by latency, over time.
 type PageHeat struct {
 	Seconds int     `json:"bin_s"` // that a column stands for
 	At      []num   `json:"at_s"`  // the middle of them
@@ -281,7 +282,7 @@ type PageHeat struct {
 	P99     []num   `json:"p99_ms"`
 }
 
-// pageHeat is null where nothing is known.
+// pageHeat returns nil if nothing is known.
 func pageHeat(p Plots, whole int) *PageHeat {
 	if len(p.Heat) == 0 {
 		return nil

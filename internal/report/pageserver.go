@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// mostServerRows is the longest run, in rows of server.csv, each of which is drawn. Of a
-// longer one a point is the mean of a bin, as in PageTimeline.
+// mostServerRows is the number of rows of server.csv up to which each is drawn. In a longer run a point is
+// the mean of a bin, as in PageTimeline.
 const mostServerRows = 3600
 
-// PageServer is what the database measured of itself, over the time of PageTimeline.
+// PageServer holds the database's own measurements, over the time of PageTimeline.
 type PageServer struct {
 	Note   string        `json:"note"`
 	At     []num         `json:"at_s"`  // the middle of what a point stands for
@@ -26,7 +26,7 @@ type ServerChart struct {
 	Lines []ServerLine `json:"lines"`
 }
 
-// ServerLine is one measurement; null is not known.
+// ServerLine is one measurement. A value that is not known is null.
 type ServerLine struct {
 	Label  string `json:"label"`
 	Column []num  `json:"column"`
@@ -34,7 +34,7 @@ type ServerLine struct {
 	High   []num  `json:"high"`
 }
 
-// pageServer is null where the database has not measured itself.
+// pageServer returns nil if the database did not measure itself.
 func pageServer(in Input) *PageServer {
 	m := in.Result.ServerMetrics
 	if m == nil {
@@ -61,8 +61,8 @@ func pageServer(in Input) *PageServer {
 	return p
 }
 
-// serverChart draws neighbouring columns, the first of them at number from. A line that is
-// zero all the time is named below the chart.
+// serverChart draws adjacent columns, the first of them at number from. Lines that are always zero are named
+// below the chart.
 func serverChart(title string, columns []ServerColumn, rows []ServerRow, from int) ServerChart {
 	c := ServerChart{Title: title, Lines: []ServerLine{}}
 	var zero []string
@@ -93,12 +93,12 @@ func serverChart(title string, columns []ServerColumn, rows []ServerRow, from in
 	return c
 }
 
-// note says who measured, and what is missing.
+// note names the servers that answered, and the answers that are missing.
 func (m *ServerMetrics) note(rows []ServerRow) string {
 	if m.Refused && m.Missed == m.Asked {
 		return "The database does not give its own measurements: " + Sentence(m.Error)
 	}
-	text := "What the database measures of itself; server.csv has all of it."
+	text := "The database's own measurements; server.csv has all of them."
 	var servers []string
 	for _, r := range rows {
 		if r.Server != "" && !slices.Contains(servers, r.Server) {

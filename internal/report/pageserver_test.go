@@ -58,8 +58,8 @@ func TestPageServer(t *testing.T) {
 	}
 }
 
-// TestPageServerEndsWithTheRun holds that the second that the load phase did not fill is left
-// out, so that the axis is that of the other charts.
+// TestPageServerEndsWithTheRun checks that a second that the load phase did not fill is left out. So all
+// charts have the same axis.
 func TestPageServerEndsWithTheRun(t *testing.T) {
 	in := measured(100)
 	in.Result.Drive.WarmupSeconds, in.Result.Drive.Seconds = 0, 98.7

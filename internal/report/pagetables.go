@@ -12,14 +12,14 @@ import (
 	"stroppy/internal/fault"
 )
 
-// latencyTables are the percentiles, from each of the clocks and by outcome. Of a run that goes
-// on, what is not known yet is left out.
+// latencyTables returns the percentiles, from each of the clocks and by outcome. A live run leaves out values
+// that are not known yet.
 func latencyTables(d *Drive, live bool) []PageTable {
 	if live && d.Latency == nil {
 		return []PageTable{}
 	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := NewPageTable("Latency percentiles", "Of committed transactions, in milliseconds.", []int{0}, columns...)
+	clocks := NewPageTable("Latency percentiles", "Committed transactions, in milliseconds.", []int{0}, columns...)
 	if ended := !live || d.Service != nil; open(d) && ended {
 		clocks.Note += " Since due is measured from the intended start time and includes the wait for a free client; since sent does not."
 		clocks.Add(d.Latency.cells("since due", d.committedText)...)
@@ -66,7 +66,7 @@ func outcomeNames(by map[string]*Latency) []string {
 	return append(there, others...)
 }
 
-// outcomeTables count what became of the transactions, and what went wrong.
+// outcomeTables counts the transactions by outcome, and the errors.
 func outcomeTables(d *Drive) []PageTable {
 	t := NewPageTable("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) { t.Add(name, Group(n), share(n, d.ended()), what) }
@@ -116,13 +116,12 @@ func kinds(by map[string]uint64) string {
 	return joined(parts...)
 }
 
-// faultTables show of each fault how the database took it, which is measured after the load
-// phase.
+// faultTables returns the effect of each fault, which is measured after the load phase.
 func faultTables(r *Result, live bool) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
-	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall that has 90 % of the mean throughput before, as have three of the five seconds from it on; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed; the 99 % during leaves most of it out.",
+	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall with 90 % of the mean throughput before. Three of the five seconds from it on have as much; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed. The 99 % during leaves most of it out.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "no commit", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f, live))
@@ -169,8 +168,8 @@ func faultRow(f fault.Record, live bool) PageRow {
 		textOr(none, f.P99Before, LatencyText), duringText(&f), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }
 
-// duringText is the latency during a fault. It does not stand without the share of the time in which
-// nothing committed, which is what a closed loop leaves out of it.
+// duringText returns the latency during a fault. It is shown only beside the share of the time without a
+// commit, which a closed loop leaves out of it.
 func duringText(f *fault.Record) string {
 	if f.SilentDuring == nil {
 		return none
@@ -185,7 +184,7 @@ func silentShare(share float64) string {
 	return percent(share)
 }
 
-// doubtText says what look-ups during the run found of the transactions in doubt.
+// doubtText returns the results of look-ups of transactions in doubt during the run.
 func doubtText(f *fault.Record) string {
 	found := min(f.Unknown, f.FoundCommitted+f.FoundAborted)
 	if found == 0 {
@@ -205,7 +204,7 @@ func outageText(s fault.Seconds) string {
 	return spanText(s)
 }
 
-// backText says how long it took until the throughput was back.
+// backText returns how long it took until the throughput was back.
 func backText(f *fault.Record) string {
 	switch {
 	case f.Recovered == nil && f.Uncompared != "":
@@ -218,8 +217,7 @@ func backText(f *fault.Record) string {
 	return spanText(*f.Recovered)
 }
 
-// lateText says by how much a fault came later than scheduled; empty where it is
-// not worth a word.
+// lateText returns how much later than scheduled a fault was injected, or nothing if it was nearly on time.
 func lateText(f *fault.Record) string {
 	late := f.At - f.Scheduled
 	if f.Scheduled <= 0 || late < lateFrom || f.Skipped != "" { // without a time it was not injected, or the schedule is not known
@@ -236,8 +234,8 @@ func spanText(s fault.Seconds) string { return seconds(s.Seconds()) }
 
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
-// ClientSeconds is the client's processor time for a transaction. It is not known of a run with
-// a warm-up, whose transactions are not counted.
+// ClientSeconds returns the client's processor time for a transaction. It is not known for a run with a
+// warm-up, whose transactions are not counted.
 func (r *Result) ClientSeconds() (seconds float64, ok bool) {
 	d, c := r.Drive, r.Client
 	if d == nil || c == nil || c.CPUSeconds == nil || d.ended() == 0 || d.WarmupSeconds > 0 {
@@ -246,7 +244,7 @@ func (r *Result) ClientSeconds() (seconds float64, ok bool) {
 	return *c.CPUSeconds / float64(d.ended()), true
 }
 
-// costTables show what the load phase took from the machines.
+// costTables returns the cost of the load phase for the machines.
 func costTables(r *Result) []PageTable {
 	client := cmp.Or(r.Client, &Client{})
 	t := NewPageTable("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
@@ -274,15 +272,15 @@ func costTables(r *Result) []PageTable {
 	return append([]PageTable{t}, hostTables(r)...)
 }
 
-// metered says whether more is known of a server than what processes of this machine take.
+// metered reports whether more is known of a server than of a process of this machine.
 func (s Server) metered() bool {
 	return s.ReceivedBytes != nil || s.SentBytes != nil || s.MaxStoredBytes != nil
 }
 
-// mostEvents bounds what of a supervisor's work is shown; result.json has all.
+// mostEvents bounds the events that are shown; result.json has all.
 const mostEvents = 40
 
-// eventTables are what the cluster did by itself.
+// eventTables returns the actions of the cluster itself.
 func eventTables(r *Result) []PageTable {
 	if len(r.ClusterEvents) == 0 {
 		return nil
@@ -298,8 +296,8 @@ func eventTables(r *Result) []PageTable {
 	return []PageTable{t}
 }
 
-// studyTables are the tables of the study that the workload comes from: those that
-// the workload adds, or the tables 1 to 3 of the Stroppy study.
+// studyTables returns the tables of the study that the workload comes from: the workload's own, or the tables
+// 1 to 3 of the Stroppy study.
 func studyTables(r *Result) []PageTable {
 	tables := []PageTable{}
 	if !r.Study {
@@ -325,7 +323,7 @@ func studyTables(r *Result) []PageTable {
 	}{
 		{"Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.",
 			[][2]string{{"nodes", nodeCount(r)}, {"clients", clients}, {"accounts, millions", accounts}, {"transfers, millions", transfers}, {"TPS", Perhaps(d.throughput().Mean, RateText)}}},
-		{"Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.",
+		{"Table 2: latency", "All committed transactions that were due after the warm-up, inquiries too.",
 			[][2]string{{"latency, ms (average)", latency[1]}, {"latency, ms (max)", latency[7]}, {"latency, ms 99 % percentile", latency[5]}}},
 		{"Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.",
 			[][2]string{
@@ -358,7 +356,7 @@ func ownTables(r *Result) []PageTable {
 	return tables
 }
 
-// nodeCount is the number of nodes of the cluster that was started for the run.
+// nodeCount returns the number of nodes of the cluster that was started for the run.
 func nodeCount(r *Result) string {
 	cluster, _, _ := strings.Cut(settingOf(r.Scenario, "cluster"), "?")
 	_, number, _ := strings.Cut(cluster, ":")

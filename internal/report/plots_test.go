@@ -19,8 +19,8 @@ import (
 	"stroppy/internal/stats"
 )
 
-// tenHours is a run of ten hours at 3,000 a second with a fault every two minutes, each of
-// which stops all commits for half a second, as the files of its directory have it.
+// tenHours returns a run of ten hours at 3,000 a second, as its files have it. A fault every two minutes
+// stops all commits for half a second.
 func tenHours() Input {
 	const n = 36_000
 	in := long(n, 3000)
@@ -57,7 +57,7 @@ func tenHours() Input {
 	return in
 }
 
-// breakdownOf is what a run of so many seconds leaves in kinds.csv and heatmap.csv.
+// breakdownOf returns the rows that a run of so many seconds leaves in kinds.csv and heatmap.csv.
 func breakdownOf(n, tps int, random *rand.Rand) (p Plots) {
 	var b stats.Breakdown
 	for i := range n * tps / 50 {
@@ -75,8 +75,8 @@ func breakdownOf(n, tps int, random *rand.Rand) (p Plots) {
 	return p
 }
 
-// TestPageOfTenHours holds that the page of a run of ten hours with all of its plots can be
-// sent around and opens at once, which is a matter of its bytes and points.
+// TestPageOfTenHours checks that the page of a run of ten hours with all plots is small. So it can be sent
+// around, and opens at once.
 func TestPageOfTenHours(t *testing.T) {
 	in := tenHours()
 	page := render(t, in)

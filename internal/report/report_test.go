@@ -236,7 +236,7 @@ func TestFewSeconds(t *testing.T) {
 }
 
 // TestJSONRoundTrip holds that report is a function of the directory: the text of
-// what was read again is that of what was written.
+// what was read again is the same as what was written.
 func TestJSONRoundTrip(t *testing.T) {
 	for name, r := range cases() {
 		dir := t.TempDir()
@@ -359,8 +359,7 @@ func lostUpdateFinding() check.Finding {
 	}
 }
 
-// TestNarrow: on a terminal of 80 columns no line of a head or a table is wider than it is, and
-// every word of it is there.
+// TestNarrow checks that heads and tables fit a terminal of 80 columns with every word.
 func TestNarrow(t *testing.T) {
 	wide := []string{"90.48 %", "15,415", "1,803.45", "0.044", "2,690", "8,940", "27,600", "43,900"}
 	kinds := NewPageTable("", "", []int{0}, "kind", "committed", "share", "per second", "mean", "50 %", "95 %", "99 %", "99.9 %")
@@ -411,8 +410,9 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestCauseBesideWhatFails: an update that was lost stands below the sums that fail by it, with
-// its witness and drawing, though nobody claimed that none is lost; where nothing fails it does not.
+// TestCauseBesideWhatFails checks that a lost update stands below the sums that fail by it, with its witness
+// and drawing. This holds although no level claims that no update is lost. Without a failed check it is not
+// shown.
 func TestCauseBesideWhatFails(t *testing.T) {
 	results := nine(check.Valid)
 	results[6].Status, results[6].Findings = check.Invalid, []check.Finding{lostUpdateFinding()}

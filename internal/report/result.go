@@ -1,5 +1,5 @@
-// Package report holds what a run came to: its form as result.json and as text
-// for people. Both are functions of the run's directory.
+// Package report holds the result of a run, its form as result.json, and the documents for people. All are
+// functions of the run's directory.
 package report
 
 import (
@@ -24,7 +24,7 @@ const FileName = "result.json"
 // maxFile is the largest result.json that is read, in bytes.
 const maxFile = 64 << 20
 
-// Result is result.json. What is not known is null, never zero.
+// Result is result.json. A value that is not known is null, never zero.
 type Result struct {
 	Schema          int    `json:"schema"`
 	Verdict         string `json:"verdict"` // valid, invalid or unknown
@@ -49,7 +49,7 @@ type Result struct {
 	Client         *Client        `json:"client"`
 
 	Host *Host `json:"host,omitempty"` // null where it was not sampled
-	// Warnings are what a reader must know before the figures.
+	// Warnings hold the facts that a reader must know before the figures.
 	Warnings []Warning `json:"warnings,omitempty"`
 	// Resolved are the transactions in doubt that the end state decided; null where no check has
 	// looked, or there were none.
@@ -84,14 +84,14 @@ type Result struct {
 	Objectives []Objective `json:"objectives,omitempty"`
 
 	Tables []Table `json:"tables,omitempty"` // what the workload adds
-	Study  bool    `json:"study,omitempty"`  // the tables are those of the Stroppy study
+	Study  bool    `json:"study,omitempty"`  // the tables are from the Stroppy study
 
 	Embedded    bool      `json:"embedded,omitempty"` // the database worked in the client's own process
 	Finished    bool      `json:"finished"`           // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"`       // without passwords
 	Settings    []Setting `json:"database_settings"`
 
-	// DatabaseWarnings are what the database lacks of what it was set up for, a sentence each.
+	// DatabaseWarnings name missing parts of the database's set-up, a sentence each.
 	DatabaseWarnings []string `json:"database_warnings,omitempty"`
 
 	Claim    *Claim    `json:"claim"`
@@ -114,9 +114,8 @@ type Result struct {
 	Checksum string `json:"checksum,omitempty"`
 }
 
-// Violations is the file in the run's directory that has a line for each
-// transaction that shows a violation, also for those that the checks do not name, and
-// where it is recorded.
+// Violations describes the file in the run's directory with a line for each transaction that shows a
+// violation, also if no check names it. The line has the place of its recording.
 type Violations struct {
 	File  string `json:"file"`
 	Lines uint64 `json:"lines"`          // of the file, which is bounded
@@ -132,8 +131,7 @@ type ViolationsOf struct {
 	Lines uint64 `json:"lines"` // of the file
 }
 
-// rest says how many violations of a check were found, and where they are; empty where that
-// is not known.
+// rest returns the number of violations of a check and their place, or nothing if it is not known.
 func (v *Violations) rest(check string) string {
 	if v == nil {
 		return ""
@@ -150,8 +148,7 @@ func (v *Violations) rest(check string) string {
 	return ""
 }
 
-// Table is what a workload adds to the report: measurements of its own, as people read
-// them.
+// Table holds measurements that a workload adds to the report, as people read them.
 type Table struct {
 	Title   string     `json:"title"`
 	Columns []string   `json:"columns"`
@@ -159,8 +156,8 @@ type Table struct {
 	Notes   []string   `json:"notes,omitempty"`
 }
 
-// Load is what the load came to. Its times are null when what an earlier load
-// had left was used.
+// Load is the result of the load phase that filled the database. Its times are null if the data of an
+// earlier load was used.
 type Load struct {
 	Accounts      uint64   `json:"accounts"`
 	Things        string   `json:"things,omitempty"` // what accounts counts, where they are none
@@ -170,14 +167,14 @@ type Load struct {
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 
-// LiveCheck is how many transactions were checked during the load phase, and how many it left
-// out because it did not keep up. What was recorded last is in neither.
+// LiveCheck counts the transactions that were checked during the load phase, and the transactions that the
+// check left out because it did not keep up. The last transactions are in neither.
 type LiveCheck struct {
 	Checked uint64 `json:"checked"`
 	Skipped uint64 `json:"skipped"`
 }
 
-// Drive is what the load phase came to. The measurements leave the warm-up out.
+// Drive is the result of the phase in which clients run transactions. The measurements leave the warm-up out.
 type Drive struct {
 	Clients     int         `json:"clients"`
 	Workers     int         `json:"workers,omitempty"`      // processes that had the clients; 0: the run's own process
@@ -196,14 +193,14 @@ type Drive struct {
 
 	WarmupSeconds float64 `json:"warmup_seconds"`
 	Interrupted   bool    `json:"interrupted"` // it ended early
-	// StoppedOnViolation says that it was ended for a violation that showed, and else by a person.
+	// StoppedOnViolation reports that a violation ended it, and not a person.
 	StoppedOnViolation bool              `json:"stopped_on_violation,omitempty"`
 	LiveCheck          *LiveCheck        `json:"live_check,omitempty"`
 	Backlog            uint64            `json:"backlog"` // due, but not started when the load phase ended
 	Reconnects         uint64            `json:"reconnects"`
 	Style              map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
 	Kinds              map[string]uint64 `json:"committed_by_kind"`
-	Writes             *uint64           `json:"committed_writes"`              // those of committed that are not read-only
+	Writes             *uint64           `json:"committed_writes"`              // committed transactions that are not read-only
 	Outage             *Outage           `json:"longest_gap"`                   // the longest time in which nothing was committed
 	Silence            *Silence          `json:"closed_loop_silence,omitempty"` // null in an open loop, and where there was none
 	Recorded           *RecordedCounts   `json:"recorded,omitempty"`            // what else was committed; null where it was not counted
@@ -217,7 +214,7 @@ type Drive struct {
 	Clipped      uint64              `json:"clipped"`                 // times that the percentiles have as an hour, because they were longer
 	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
 	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent where the client was free: the tool's own error
-	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (committed after more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
 	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its measurements: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
 	DueAtLeast   []string            `json:"all_at_least"`            // those measurements of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
 	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
@@ -250,15 +247,14 @@ func NewHistogram(buckets []stats.Bucket) *Histogram {
 // name with _ for a space. The first two are always there.
 type Rejected map[string]uint64
 
-// The rules that every result has, and that of those whose rule is not known while the
-// load phase goes on.
+// The rules that every result has, and the name of the unknown rule during the load phase.
 const (
 	InsufficientFunds = "insufficient_funds"
 	NoSuchAccount     = "no_such_account"
 	Unsplit           = ""
 )
 
-// total is how many were rejected by any rule.
+// total counts the transactions that any rule rejected.
 func (r Rejected) total() (n uint64) {
 	for _, count := range r {
 		n += count
@@ -269,7 +265,7 @@ func (r Rejected) total() (n uint64) {
 // ended counts the transactions by their outcomes.
 func (d *Drive) ended() uint64 { return d.Committed + d.Rejected.total() + d.Aborted + d.Unknown }
 
-// reasons are the rules of the workload that rejected some; empty where none did.
+// reasons lists the rules of the workload that rejected transactions.
 func (r Rejected) reasons() string {
 	var texts []string
 	for _, rule := range slices.Sorted(maps.Keys(r)) {
@@ -280,9 +276,9 @@ func (r Rejected) reasons() string {
 	return strings.Join(texts, " · ")
 }
 
-// Throughput is committed transactions per second; median and maximum are over
-// whole seconds, null where there were fewer than two, and so is the mean where there
-// are ten or more; of fewer it is committed over the measured time.
+// Throughput is committed transactions per second. Median and maximum are over whole seconds, and null if
+// there were fewer than two. The mean is over whole seconds if there are ten or more, else over the measured
+// time.
 type Throughput struct {
 	Mean   *float64 `json:"mean"`
 	Median *float64 `json:"median"`
@@ -318,7 +314,7 @@ type ErrorCount struct {
 // notApplicable is the status of a check that had nothing to check.
 const notApplicable = "not applicable"
 
-// Check is what one check found.
+// Check is the result of one check.
 type Check struct {
 	Name      string        `json:"name"`
 	Status    string        `json:"status"` // valid, invalid, unknown or not applicable
@@ -355,7 +351,7 @@ type Degradation struct {
 // Loss is the share of the throughput lost from the first part to the last; below zero: gained.
 func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 
-// Client is what the load phase cost on this side.
+// Client is the cost of the load phase on this side.
 type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the load phase
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
@@ -366,7 +362,7 @@ type Client struct {
 	Workers         []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
 }
 
-// CheckCost is what the check of the recording cost.
+// CheckCost is the cost of the check of the recording.
 type CheckCost struct {
 	MaxRSSBytes *int64 `json:"max_rss_bytes"` // the highest resident memory of this process during the check
 }
@@ -379,12 +375,12 @@ type Worker struct {
 	Threads     *float64 `json:"threads,omitempty"`
 }
 
-// Server is what one server of the database cost during the load phase.
+// Server is the cost of one server of the database during the load phase.
 type Server struct {
 	Name        string   `json:"name"`
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
-	// Of a server whose machine says it, such as a pod.
+	// Known if the machine of the server reports it, as for a pod.
 	ReceivedBytes  *int64 `json:"received_bytes,omitempty"`
 	SentBytes      *int64 `json:"sent_bytes,omitempty"`
 	MaxStoredBytes *int64 `json:"max_stored_bytes,omitempty"` // on its volumes
@@ -409,7 +405,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// Claim is what the verdict is about.
+// Claim is the promise that the verdict is about.
 type Claim struct {
 	Isolation string `json:"isolation"` // as the database names it
 	Level     string `json:"level"`     // what the database claims for it
@@ -427,8 +423,8 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// derive brings those measurements into line that are made of others: the client's largest
-// memory, and the footprint for each transaction that wrote.
+// derive updates the measurements that follow from others: the client's largest memory, and the footprint for
+// each transaction that wrote.
 func (r *Result) derive() {
 	if c := r.Client; c != nil && r.SampledRSS > 0 && (c.MaxRSSBytes == nil || *c.MaxRSSBytes < r.SampledRSS) {
 		c.MaxRSSBytes = new(r.SampledRSS)

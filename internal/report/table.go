@@ -91,8 +91,8 @@ func (t *PageTable) lines() [][]string {
 }
 
 // fitted returns the width of each column and of the gaps between them, so that a row fits a width if it can.
-// The column with the most room to give shrinks first: a heading is broken between its words, and a column of
-// texts is wrapped. A text in the last column gets what is left.
+// First the longest headings of numbers are broken between their words, then the widest texts are wrapped. At
+// last the gaps are narrowed, if that helps.
 func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
 	const least, leastLast = 24, 20
 	last := len(t.Columns) - 1
@@ -111,17 +111,23 @@ func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
 			narrow[i] = max(narrow[i], whole)
 		}
 	}
+	room := func(i int) int { // more than zero: the column can shrink
+		if r := widths[i] - narrow[i]; r > 0 && !t.isText(i) {
+			return r + width
+		}
+		return widths[i] - narrow[i]
+	}
 	var sum int
 	for gap = 2; gap > 0; gap-- {
 		for sum = 2 - gap; ; sum = 2 - gap {
 			widest := 0
 			for i, w := range widths {
 				sum += gap + w
-				if w-narrow[i] > widths[widest]-narrow[widest] {
+				if room(i) > room(widest) {
 					widest = i
 				}
 			}
-			if sum <= width || widths[widest] <= narrow[widest] {
+			if sum <= width || room(widest) <= 0 {
 				break
 			}
 			widths[widest]--

@@ -13,7 +13,7 @@ import (
 // of the narrowest terminal that a text is made for.
 const usualWidth, leastWidth = 100, 60
 
-// Detail is how much of a report the text has.
+// Detail selects the parts of a report in the text.
 type Detail uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	Verdict               // the verdict and its reason alone
 )
 
-// Options say how the text is shown.
+// Options select the form of the text.
 type Options struct {
 	Color  bool   // ANSI colours
 	Dir    string // the run's directory, as the person named it
@@ -61,7 +61,7 @@ func (d *Document) WriteText(w io.Writer, o Options) error {
 	}
 	if d.Cause != nil {
 		t.hang("", 2, d.Cause.Whose)
-		t.hang("", 2, "What to do: "+d.Cause.Cure)
+		t.hang("", 2, cureLead+d.Cause.Cure)
 	}
 	for _, answer := range d.Answer {
 		t.hang("", 2, answer)
@@ -72,6 +72,9 @@ func (d *Document) WriteText(w io.Writer, o Options) error {
 	_, err := io.WriteString(w, t.out.String())
 	return err
 }
+
+// cureLead stands before the remedy of a violation.
+const cureLead = "What to do: "
 
 // sections writes the sections of a text, with the notes before all but what is wrong.
 func (t *text) sections(d *Document) {
@@ -106,8 +109,7 @@ func (t *text) sections(d *Document) {
 	}
 }
 
-// section writes one section. The heading of a section of tables is that of its first table, if
-// it has one.
+// section writes one section. A section of tables has the heading of its first table, if it has one.
 func (t *text) section(s *Section) {
 	title := s.Title
 	if len(s.Tables) == 0 || len(s.Checks)+len(s.Figures)+len(s.Text)+len(s.Facts) > 0 {
@@ -212,7 +214,7 @@ type text struct {
 	full     bool
 }
 
-// The colours are those of ECMA-48: bold, green, red, yellow, faint.
+// The colors are from ECMA-48: bold, green, red, yellow, faint.
 const (
 	bold   = "\x1b[1m"
 	green  = "\x1b[1;32m"
@@ -318,7 +320,7 @@ func firstSentence(text string) string {
 // checkColumns is the column in which the detail of a check begins.
 const checkColumns = 40
 
-// check writes one check. Of an invalid check it writes all findings, or only the first one.
+// check writes one check. It writes all findings of an invalid check, or only the first one.
 func (t *text) check(c PageCheck, all bool) {
 	lead := fmt.Sprintf("  %-16s ", clean(c.Name))
 	switch {

@@ -45,8 +45,8 @@ type Warning struct {
 	Faults     bool        `json:"faults,omitempty"`     // the run has injected some
 }
 
-// Host is the machine of the clients during the load phase, from one sample a second. What is null is
-// not known; shares are from 0 to 1 of the sampled time.
+// Host is the machine of the clients during the load phase, from one sample a second. A value that is not
+// known is null. Shares of the sampled time are from 0 to 1.
 type Host struct {
 	Seconds         float64  `json:"seconds"` // that were sampled
 	Processors      int      `json:"processors,omitempty"`
@@ -76,7 +76,7 @@ type Silence struct {
 // these.
 type RecordedCounts struct {
 	Committed  uint64 `json:"committed"`  // by the measured clients
-	Writes     uint64 `json:"writes"`     // those of them that are not read-only
+	Writes     uint64 `json:"writes"`     // by the measured clients, not read-only
 	Background uint64 `json:"background"` // beside them, by the clients that audit
 }
 
@@ -104,8 +104,7 @@ func (w *Warning) severe() bool {
 	return w.Kind != HostShared && w.Kind != HostFull || w.LateMS > 0
 }
 
-// Bottleneck says why the measurements may be the client's own rather than the database's; empty if
-// the warning does not say so.
+// Bottleneck returns why the measurements may be the client's own rather than the database's, or nothing.
 func (w *Warning) Bottleneck() string {
 	const faster = ", so the database may be faster than measured: "
 	switch w.Kind {
@@ -140,7 +139,7 @@ func (w *Warning) Text() string {
 		withPeriod(w.Bottleneck())
 }
 
-// starvedText says who took the processors that the run needed.
+// starvedText names who took the processors that the run needed.
 func (w *Warning) starvedText() string {
 	who, cure := "", ""
 	switch w.Kind {
@@ -157,7 +156,7 @@ func (w *Warning) starvedText() string {
 		w.late() + cure
 }
 
-// evidence says what else shows that tasks waited.
+// evidence returns further signs that tasks waited.
 func (w *Warning) evidence() string {
 	text := ""
 	if w.Waiting > 0 {
@@ -173,7 +172,7 @@ func (w *Warning) late() string {
 	if w.LateMS == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Of the transactions whose client was free, 1 %% left %.0f ms or more after their intended"+
+	return fmt.Sprintf(" If the client was free, 1 %% of its transactions left %.0f ms or more after their intended"+
 		" start time.", w.LateMS)
 }
 
@@ -225,8 +224,8 @@ func (s *Silence) text() string {
 	return text
 }
 
-// LoopWarning is the warning about the closed loop of a run with faults, or with a silence that the
-// percentiles hide; nil if there is none.
+// LoopWarning returns the warning about a closed loop, or nil. A run gets it if it had faults, or a silence
+// that the percentiles hide.
 func (r *Result) LoopWarning() *Warning {
 	d := r.Drive
 	if d == nil || open(d) {
@@ -247,7 +246,7 @@ func (r *Result) LoopWarning() *Warning {
 	return w
 }
 
-// Starved reports whether a warning says that the host was starved.
+// Starved reports whether the host was starved according to a warning.
 func (r *Result) Starved() bool {
 	for i := range r.Warnings {
 		if r.Warnings[i].ofHost() {

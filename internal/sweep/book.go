@@ -48,15 +48,14 @@ func KindOf(dir string) Kind {
 	return ""
 }
 
-// Book is what a campaign has come to so far: a sweep, scenarios, a comparison, or the load of an
-// isolation matrix.
+// Book is the state of a campaign: a sweep, scenarios, a comparison, or the load of an isolation matrix.
 type Book struct {
 	Kind Kind `json:"-"`
 	// Over is the text of a Spec. Names are the scenarios in their order, the
 	// sides of a comparison, or the levels of an isolation test.
 	Over  string   `json:"-"`
 	Names []string `json:"-"`
-	// Points are in the order in which they were run. Those of a comparison alternate between its sides.
+	// Points are in the order in which they were run. The points of a comparison alternate between its sides.
 	Points []Point `json:"-"`
 
 	Schema    int    `json:"schema"`
@@ -154,8 +153,8 @@ func (f *form) book(kind Kind) (*Book, error) {
 	return b, nil
 }
 
-// Conclusions are what the steps together show. What is not claimed is null, and
-// Findings say why.
+// Conclusions are the result of all steps together. A conclusion that is not claimed is null, and Findings
+// give the reason.
 type Conclusions struct {
 	Findings []string `json:"findings"`
 	Knee     *AtKnee  `json:"knee"`
@@ -169,8 +168,8 @@ type AtKnee struct {
 	Samples uint64  `json:"latency_samples"`
 }
 
-// Fitted is the scalability law where it explains the measurements. A peak, or a limit,
-// that is not claimed is null.
+// Fitted is the scalability law, if it explains the measurements. A peak, or a limit, that is not claimed is
+// null.
 type Fitted struct {
 	Lambda  Coefficient `json:"lambda"`
 	Sigma   Coefficient `json:"sigma"`
@@ -181,7 +180,7 @@ type Fitted struct {
 	Limit   *float64    `json:"limit_tps"`
 }
 
-// Coefficient has a 95 % interval, which is null where it is not known.
+// Coefficient has a 95 % interval, which is null if it is not known.
 type Coefficient struct {
 	Value float64  `json:"value"`
 	Low   *float64 `json:"low"`

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// mostFailed is how many invalid steps are shown with what was found in them.
+// mostFailed is the number of invalid steps that are shown with their findings.
 const mostFailed = 5
 
 // folder is the name of a step's folder as a command takes it without quotes.
@@ -31,7 +31,7 @@ func failed(axis Axis, points []Point, dir string) (list []report.PageCheck) {
 }
 
 func failedStep(axis Axis, p Point, dir string) report.PageCheck {
-	c := report.Violated(step(axis, p.Value), "What was found stands in the report of the step.", report.PageBeside(p.Dir))
+	c := report.Violated(step(axis, p.Value), "See the report of the step for the findings.", report.PageBeside(p.Dir))
 	first := &c.Findings[0]
 	if dir != "" && c.Page != "" && folder.MatchString(p.Dir) {
 		c.Command = "stroppy report " + filepath.Join(dir, p.Dir)

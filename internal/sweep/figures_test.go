@@ -68,7 +68,7 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 	if f := d.Failed[0]; f.Name != "clients 8: total" || f.Page != "./08-clients/report.html" || f.Command != "stroppy report runs/curve/08-clients" || f.WitnessOf != "ledger" {
 		t.Errorf("what is wrong is %+v", f)
 	}
-	// Of many steps the first are shown, and the others counted; of an old file nothing is known.
+	// The first of many steps are shown, and the others counted. An old file has no findings.
 	for n := range 9 {
 		b.Points = append(b.Points, Point{Value: float64(20 + n), Dir: fmt.Sprintf("x; rm %d", n), Verdict: "invalid"})
 	}

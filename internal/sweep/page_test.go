@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // evil is text that would end a script, a comment or an attribute.
 const evil = `</script><script>document.title="broken out"</script><!-- "'><img src=x onerror=alert(1)>` + "\u2028"
 
-// atRate is what a database of a capacity comes to at a rate.
+// atRate returns the result of a database of a capacity at a rate.
 func atRate(capacity, rate float64) Point {
 	p := Point{Value: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate), Samples: 10_000}
 	tps, load := rate, rate/capacity
@@ -41,7 +41,7 @@ func atRate(capacity, rate float64) Point {
 	return p
 }
 
-// atSize is what a database with a peak comes to with n clients.
+// atSize returns the result of a database with a peak with n clients.
 func atSize(n float64) Point {
 	x := 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)) * (1 + 0.02*math.Sin(n))
 	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: new(x), Low: new(x * 0.95), High: new(x * 1.04), Median: new(x), Best: new(x * 1.1),
@@ -179,7 +179,7 @@ func golden(t *testing.T, file string, data any) {
 // TestBooks holds that the browser's tests, which are in package report, see these sweeps.
 func TestBooks(t *testing.T) { golden(t, "books.json", books()) }
 
-// TestPageData holds the page's JSON. What a script goes through is a list, be it empty.
+// TestPageData checks the page's JSON. A list that a script reads is never null.
 func TestPageData(t *testing.T) {
 	for _, name := range []string{"rate", "rate-once", "clients", "repeated", "few", "invalid", "unfinished", "begun", "nothing"} {
 		d := data(t, books()[name])
@@ -218,8 +218,8 @@ func TestPageVerdict(t *testing.T) {
 	}
 }
 
-// TestPageOfRates: the knee is that of the text, the fire-hose is reported apart, and
-// what did not keep its rate is marked.
+// TestPageOfRates checks that page and text have the same knee. The maximum rate is reported apart, and a
+// step that did not keep its rate is marked.
 func TestPageOfRates(t *testing.T) {
 	b := books()["rate"]
 	d, k := data(t, b), knee(b.Points)
@@ -308,8 +308,8 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// TestUnmeasuredSteps: the law and the knee are those of the other steps, and nobody
-// are the measurements of such a step.
+// TestUnmeasuredSteps checks that steps without a throughput change neither the law nor the knee, and that
+// the page calls them not known.
 func TestUnmeasuredSteps(t *testing.T) {
 	sizes := books()["unmeasured"]
 	d, want := data(t, sizes), books()["unmeasured"]
@@ -401,8 +401,8 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestSavePage holds that the page is put in place at once and leaves nothing
-// beside it, and that a page that cannot be made leaves the old one.
+// TestSavePage checks that the page is put in place at once and leaves nothing beside it. A page that cannot
+// be made leaves the old one.
 func TestSavePage(t *testing.T) {
 	dir, b := t.TempDir(), books()["rate"]
 	if err := SavePage(b, report.Options{Dir: dir}, "stroppy sweep"); err != nil {

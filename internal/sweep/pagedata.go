@@ -52,7 +52,7 @@ type PageStep struct {
 	Kept  bool   `json:"kept"` // its rate, if it has one, as far as is known
 }
 
-// PageKnee is where the throughput-latency curve bends.
+// PageKnee is the place where the throughput-latency curve bends.
 type PageKnee struct {
 	TPS   float64 `json:"tps"`
 	P99   float64 `json:"p99_ms"`
@@ -67,7 +67,7 @@ type PageLaw struct {
 	Peak   *PagePeak    `json:"peak"`   // null where there is none on the chart
 }
 
-// PagePeak is the highest place of the curve.
+// PagePeak is the highest point of the curve.
 type PagePeak struct {
 	N     float64 `json:"n"`
 	TPS   float64 `json:"tps"`
@@ -110,7 +110,7 @@ func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 	d.Add(curve)
 	if spec.Axis != Rate && curve.Chart != nil {
 		d.Add(report.Section{ID: "latency", Title: "Latency", Chart: &report.Chart{Kind: "sizes"}, In: report.InPage,
-			Note: "Of committed transactions from the intended start time, on a logarithmic scale."})
+			Note: "Committed transactions, from the intended start time, on a logarithmic scale."})
 	}
 	d.Add(report.Section{ID: "steps", Title: "Steps", Tables: []report.PageTable{s.steps}})
 	d.Add(report.Section{ID: "what", Title: "What was swept", Facts: facts(b, spec), Command: again, In: report.InPage})
@@ -120,7 +120,7 @@ func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 	return d, nil
 }
 
-// summary is what all steps show together.
+// summary is the result of all steps together.
 type summary struct {
 	Conclusions
 	charts  *Charts
@@ -145,8 +145,8 @@ func summarize(axis Axis, points []Point) *summary {
 	return s
 }
 
-// shown are the steps as the page has them: in the order of the axis, the maximum rate last,
-// a latency that is not above 0 not known, and an interval of two ends or none.
+// shown returns the steps as the page has them: in the order of the axis, with the maximum rate last. A
+// latency that is not above 0 is not known. An interval has two ends or none.
 func shown(points []Point, axis Axis) []Point {
 	offered := func(p Point) float64 {
 		if axis == Rate && p.Value == 0 {
@@ -170,7 +170,7 @@ func shown(points []Point, axis Axis) []Point {
 	return points
 }
 
-// ofRate adds what a sweep over the rate reports.
+// ofRate adds the results of a sweep over the rate.
 func (s *summary) ofRate(points []Point) {
 	k := knee(points)
 	s.Findings = []string{report.Sentence(k.Detail)}
@@ -183,7 +183,7 @@ func (s *summary) ofRate(points []Point) {
 	}
 }
 
-// ofSize adds what a sweep over clients or nodes reports.
+// ofSize adds the results of a sweep over clients or nodes.
 func (s *summary) ofSize(axis Axis, points []Point) {
 	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
 	fit, err := scaling(axis, known)
@@ -201,7 +201,7 @@ func (s *summary) ofSize(axis Axis, points []Point) {
 	}
 }
 
-// fitted is the law as the sweep's file has it.
+// fitted returns the law for the file of the sweep.
 func fitted(fit stats.Scaling) *Fitted {
 	claimed := func(x float64) *float64 {
 		if x == 0 {
@@ -257,13 +257,13 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 	return l
 }
 
-// digits keeps five of a number, which is finer than any screen.
+// digits keeps five digits of a number, which is finer than any screen.
 func digits(x float64) float64 { return report.Rounded(x, 5) }
 
 // NotFinished is the sentence about a sweep that is not finished.
 const NotFinished = report.NotFinished
 
-// facts report what was swept.
+// facts describes the sweep.
 func facts(b *Book, spec Spec) []report.Setting {
 	done := report.Counted(uint64(len(b.Points)), "step") + " done"
 	if b.Repeat > 1 {

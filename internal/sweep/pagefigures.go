@@ -38,8 +38,8 @@ func knee(points []Point) stats.Knee {
 	return stats.FindKnee(steps)
 }
 
-// scaling fits the scalability law to steps whose throughput is known: one in which nothing
-// was committed belongs to the curve, too, and no curve of that shape goes through it.
+// scaling fits the scalability law to steps whose throughput is known. A step without a commit belongs to the
+// curve too, but no curve of that shape goes through it.
 func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
 	for _, p := range points {
@@ -51,7 +51,7 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	return stats.FitScaling(string(axis), sizes)
 }
 
-// notes are what the measurements must not be read without.
+// notes returns the facts that a reader must know before the measurements.
 func notes(axis Axis, points []Point) []report.PageNote {
 	n := &report.Notes{}
 	example := func(status string) string {
@@ -115,8 +115,8 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 	return append(all, full, kept)
 }
 
-// sizeFigures are of steps whose throughput is known, of a repeated one the medians, so that
-// no lucky measurement is the sweep's. What the fit does not show is left out.
+// sizeFigures returns the figures of steps whose throughput is known. A repeated step has its medians, so
+// that no lucky measurement counts. Values that the fit does not show are left out.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
 	with := func(p Point) string {
@@ -150,7 +150,7 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 	return all
 }
 
-// around says how far from its throughput a step's measurements, or their intervals, lie.
+// around returns the range of a step's measurements, or the interval of its throughput.
 func around(points []Point, p Point) (below []string) {
 	if n := count(points, p.Value); n > 1 {
 		return []string{fmt.Sprintf("median of %d, from %s to %s", n, rateText(p.Low), rateText(p.High))}
@@ -181,7 +181,7 @@ func efficiencies(once []Point) map[float64]float64 {
 	return by
 }
 
-// spreadTable shows what measuring a step again gave.
+// spreadTable returns the range of the steps that were measured again.
 func spreadTable(axis Axis, points []Point) report.PageTable {
 	t := report.NewPageTable("Steps that were measured more than once", "Medians, and the least and the most of the measurements; the 99 % latency in milliseconds.",
 		[]int{}, stepName(axis), "measured", "TPS", "from", "to", "99 %", "from", "to")
@@ -201,7 +201,7 @@ func stepName(axis Axis) string {
 	return map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis]
 }
 
-// lawTable is the scalability law with its coefficients.
+// lawTable returns the scalability law with its coefficients.
 func lawTable(fit stats.Scaling) report.PageTable {
 	note := fmt.Sprintf("Fitted by least squares. R² %.4f, residual standard error %s a second. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007.", fit.R2, report.RateText(fit.ResidualError))
 	t := report.NewPageTable("Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", note, []int{0, 4}, "", "value", "95 % from", "to", "meaning")
@@ -303,7 +303,7 @@ func pageInterval(p Point) string {
 	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)
 }
 
-// seconds says what came of single seconds, of which a short step has too few; empty then.
+// seconds names a figure of single seconds. A short step has none.
 func seconds(rate *float64, name string) []string {
 	if rate == nil {
 		return nil
@@ -311,7 +311,7 @@ func seconds(rate *float64, name string) []string {
 	return []string{name + report.RateText(*rate)}
 }
 
-// secondsText is such a number in the table; a dash where the step was too short for it.
+// secondsText returns such a figure for the table, and a dash if the step was too short for it.
 func secondsText(p Point, rate *float64) string {
 	if p.TPS != nil && rate == nil {
 		return "–"

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Point is what one run of a campaign came to. A measurement that is not known is nil.
+// Point is the result of one run of a campaign. A measurement that is not known is nil.
 type Point struct {
 	Value float64 `json:"value"` // of the axis of a sweep; a rate of 0 is a closed loop
 

@@ -9,16 +9,15 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Steps near a knee are repeated this often in all at most, and a step at a rate is
-// measured this long at most, unless more is asked for.
+// These bound the repeats of all steps near a knee, and the time of a step at a rate unless more is
+// requested.
 const (
 	confirmMost = 12
 	longest     = time.Minute
 )
 
-// merge puts the measurements of each value together, in the order in which they first
-// come: the median of each figure, and the range of the throughputs where there are two
-// or more in place of the interval of one. The verdict is the worst.
+// merge returns one point for each value, in the order in which the values first appear. It has the median of
+// each figure, the worst verdict, and the range of several throughputs instead of an interval.
 func merge(points []Point) []Point {
 	var merged []Point
 	for _, p := range points {
@@ -31,10 +30,10 @@ func merge(points []Point) []Point {
 	return merged
 }
 
-// objectives are their statuses, the worst last.
+// objectives are the statuses, the worst last.
 var objectives = []string{"", report.ObjectiveMet, report.ObjectiveUnknown, report.ObjectiveMissed}
 
-// objectivesOf are what those of all steps come to.
+// objectivesOf returns the worst status of the objectives of all steps.
 func objectivesOf(points []Point) string {
 	worst := 0
 	for _, p := range points {
@@ -74,7 +73,7 @@ func together(same []Point) Point {
 
 func p99(p *Point) *float64 { return p.P99MS }
 
-// figures are those that are known.
+// figures returns the known values.
 func figures(points []Point, figure func(*Point) *float64) (known []float64) {
 	for i := range points {
 		if x := figure(&points[i]); x != nil {
@@ -84,7 +83,7 @@ func figures(points []Point, figure func(*Point) *float64) (known []float64) {
 	return known
 }
 
-// spread is the least and the most of what is known; nil of nothing.
+// spread returns the least and the greatest known value, or nil.
 func spread(points []Point, figure func(*Point) *float64) (least, most *float64) {
 	known := figures(points, figure)
 	if len(known) == 0 {
@@ -93,7 +92,7 @@ func spread(points []Point, figure func(*Point) *float64) (least, most *float64)
 	return new(slices.Min(known)), new(slices.Max(known))
 }
 
-// repeated says that a step was measured more than once.
+// repeated reports whether a step was measured more than once.
 func repeated(points []Point) bool { return len(merge(points)) < len(points) }
 
 func count(done []Point, value float64) (n int) {
@@ -105,7 +104,7 @@ func count(done []Point, value float64) (n int) {
 	return n
 }
 
-// confirm returns the rate that is to be measured once more before a knee is claimed.
+// confirm returns the rate that must be measured once more before a knee is claimed.
 func (s Spec) confirm(done []Point) (float64, bool) {
 	if s.Axis != Rate {
 		return 0, false
@@ -118,9 +117,9 @@ func (s Spec) confirm(done []Point) (float64, bool) {
 	return k.Repeat, k.Repeat > 0 && extra < confirmMost
 }
 
-// Lengthened is how long a step at a rate is measured so that its 99th percentile has
-// the samples that it takes, a quarter more being due because some is refused or
-// aborted: at least as long as was asked for, and a minute at most beyond that.
+// Lengthened returns how long a step at a rate is measured, so that its 99th percentile has enough samples. A
+// quarter more are due, because some are refused or aborted. The result is at least the requested time, and
+// at most a minute longer.
 func Lengthened(rate float64, asked time.Duration) time.Duration {
 	if !(rate > 0) {
 		return asked

@@ -1,7 +1,6 @@
-// Package sweep decides which steps a sweep takes: runs that differ in one
-// thing, the rate, the number of clients or of nodes. What comes next is a pure
-// function of what the steps before came to, so that a sweep that was
-// interrupted goes on where it stopped.
+// Package sweep chooses the steps of a sweep: runs that differ in the rate, the number of clients or the
+// number of nodes. The next step is a pure function of the results so far, so an interrupted sweep continues
+// where it stopped.
 package sweep
 
 import (
@@ -14,7 +13,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// Axis is what the steps differ in. The zero value is none.
+// Axis is the setting that the steps differ in. The zero value is none.
 type Axis string
 
 const (
@@ -26,7 +25,7 @@ const (
 // maxSteps bounds the steps of one sweep.
 const maxSteps = 1000
 
-// Spec says which steps are asked for.
+// Spec selects the steps of a sweep.
 type Spec struct {
 	Axis   Axis
 	Values []float64 // ascending; none: the axis's own profile
@@ -123,7 +122,7 @@ func (s Spec) String() string {
 	return string(s.Axis) + "=" + strings.Join(parts, ",")
 }
 
-// above says that a figure is known and above 0.
+// above reports whether a figure is known and above 0.
 func above(x *float64) bool { return x != nil && *x > 0 }
 
 // mostLeft is the share of what was due that a step may leave and still have kept
@@ -134,25 +133,24 @@ const (
 	fewLeft  = 3
 )
 
-// late says that more was left than that.
+// late reports whether more work was left than that.
 func (p *Point) late() bool {
 	return p.Left > mostLeft && (p.Backlog == 0 || p.Backlog > fewLeft)
 }
 
-// Kept says whether the step did what was due: an open loop whose work piles up
-// reports the length of the run rather than a latency. What the workload refused was
-// done.
+// Kept reports whether the step did all work that was due. If work piles up, an open loop reports the length
+// of the run and no latency. Work that the workload rejected counts as done.
 func (p *Point) Kept() bool { return p.Value > 0 && above(p.TPS) && !p.late() }
 
-// behind says whether the step did not keep its rate. Of one without a measured
-// throughput that left nothing neither is known.
+// behind reports whether the step did not keep its rate. It is false if the throughput is not known and no
+// work was left.
 func (p *Point) behind() bool {
 	return p.Value > 0 && (p.late() || p.TPS != nil && !above(p.TPS))
 }
 
-// Next returns the value of the next step, or false when all are done. fallback
-// is the list of an axis that has no profile of its own and was given none. A list is
-// repeated as a whole, so that what changes with time does not look like the axis.
+// Next returns the value of the next step, or false if all are done. fallback is the list for an axis without
+// a list and without a profile. A list is repeated as a whole, so that a change over time does not look like
+// the axis.
 func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 	if len(done) >= maxSteps {
 		return 0, false
@@ -177,8 +175,8 @@ func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 	return s.confirm(done)
 }
 
-// Due are the values that are still to be measured, as far as they are known before that.
-// times is how often each is.
+// Due returns the values that must still be measured, as far as they are known. times is the number of
+// measurements of each.
 func (s Spec) Due(done []Point, times int) (values []float64) {
 	s.Repeat = max(s.Repeat, times, 1)
 	if len(s.Values) == 0 {
@@ -197,8 +195,7 @@ func (s Spec) Due(done []Point, times int) (values []float64) {
 	return values
 }
 
-// ValueName is a value of the axis without separators: that of the rate is maximum where none
-// was asked for.
+// ValueName returns a value of the axis without separators. A rate of 0 is maximum.
 func ValueName(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
 		return "maximum"

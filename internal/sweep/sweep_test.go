@@ -193,8 +193,8 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestRepeats: a list is repeated as a whole, and the profile step by step; no step comes
-// more often than it was asked for, and a knee more often.
+// TestRepeats checks that a list is repeated as a whole, and the profile step by step. Only a knee comes more
+// often than requested.
 func TestRepeats(t *testing.T) {
 	var values []float64
 	for _, p := range sweepAll(t, Spec{Axis: Clients, Values: []float64{1, 2, 4}, Repeat: 2}, nil, database(1e6)) {

@@ -28,7 +28,7 @@ func NewDocument(b *sweep.Book, published []Published, again string) *report.Doc
 		notes.Warn("%d of %s could not be run: the reasons stand below.", n, d.Database)
 	}
 	if slices.ContainsFunc(b.Points, func(r sweep.Point) bool { return r.ScaledDown > 0 }) {
-		notes.Warn("Runs were scaled down, so their measurements are not those of the scenarios as they were written, nor to be compared with a study's.")
+		notes.Warn("Runs were scaled down. Do not compare their measurements with a study, or with runs of the full scenarios.")
 	}
 	d.Notes = notes.All()
 	d.Add(report.Section{ID: "what", Title: "What was run", Command: again, In: report.InPage, Facts: []report.Setting{
@@ -43,7 +43,7 @@ func NewDocument(b *sweep.Book, published []Published, again string) *report.Doc
 	return d
 }
 
-// runTables returns the runs, and why there is no run of a scenario.
+// runTables returns the runs, and the reasons why scenarios have none.
 func runTables(b *sweep.Book) (runs, missing report.PageTable) {
 	runs = report.NewPageTable("", "Latencies in milliseconds, from the intended start time.", []int{0, 1, 9}, "scenario", "verdict", "scaled down by", "clients", "loaded", "committed", "TPS", "mean", "99 %", "database")
 	missing = report.NewPageTable("", "", []int{0, 1}, "scenario", "reason")

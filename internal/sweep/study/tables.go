@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/sweep"
 )
 
-// Published is what one study has published of its runs.
+// Published holds the published runs of one study.
 type Published struct {
 	Study  string           `yaml:"study"` // its name, for titles
 	Tables []PublishedTable `yaml:"tables"`
@@ -28,16 +28,16 @@ type PublishedTable struct {
 	Rows    []PublishedRow `yaml:"rows"`
 }
 
-// PublishedRow is a row of a study's table, and which scenarios stand beside it, if any.
+// PublishedRow is a row of a study's table, with the scenarios beside it.
 type PublishedRow struct {
 	Scenarios []string `yaml:"scenarios"`
 	Cells     []string `yaml:"cells"`
 }
 
-// none is the cell of what there is nothing of.
+// none is the cell of a value that does not exist.
 const none = "–"
 
-// figure is something measured of a run, or of what was run.
+// figure is a measurement or a setting of a run.
 type figure struct {
 	name, column string
 	text         func(*sweep.Point) string
@@ -68,7 +68,7 @@ func figureOf(name string) (figure, bool) {
 	return figure{}, false
 }
 
-// Parse reads what a study has published. name is the file's, for errors.
+// Parse reads the tables of a study. name is the name of the file, for errors.
 func Parse(name string, data []byte) (p Published, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -90,14 +90,14 @@ func Parse(name string, data []byte) (p Published, err error) {
 	return p, nil
 }
 
-// has says whether a scenario of the table is in the sweep.
+// has reports whether a scenario of the table is in the sweep.
 func (t *PublishedTable) has(over []string) bool {
 	return slices.ContainsFunc(t.Rows, func(r PublishedRow) bool {
 		return slices.ContainsFunc(r.Scenarios, func(s string) bool { return slices.Contains(over, s) })
 	})
 }
 
-// tables are those of the studies that the sweep has scenarios of, with ours beside.
+// tables returns the tables of the studies whose scenarios are in the sweep, with our measurements.
 func tables(b *sweep.Book, published []Published) (list []report.PageTable) {
 	for _, p := range published {
 		for i := range p.Tables {
@@ -109,7 +109,8 @@ func tables(b *sweep.Book, published []Published) (list []report.PageTable) {
 	return list
 }
 
-// beside is a table of a study, a line for each scenario of a row. Theirs is cited once.
+// beside returns a table of a study with a line for each scenario of a row. The first line has the cells of
+// the study.
 func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
 	var ours []figure
 	columns := slices.Clone(p.Columns)
@@ -119,7 +120,7 @@ func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
 	}
 	columns = append(columns, "scaled down by", "our verdict", "our database", "scenario")
 	words := append(p.words(), len(columns)-3, len(columns)-2, len(columns)-1)
-	note := fmt.Sprintf("The columns that begin with 'our' are of this sweep's runs, on its machines and by its settings; the %d before them are cited from the %s.", len(p.Columns), study)
+	note := fmt.Sprintf("The columns that begin with 'our' are measurements of this sweep, on its machines and with its settings. The %d before them are cited from the %s.", len(p.Columns), study)
 	if p.Note != "" {
 		note = p.Note + " " + note
 	}
@@ -141,7 +142,7 @@ func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
 	return t
 }
 
-// words are the study's columns that are no numbers.
+// words returns the columns of the study that hold no numbers.
 func (t *PublishedTable) words() (columns []int) {
 	for i := range t.Columns {
 		if slices.ContainsFunc(t.Rows, func(r PublishedRow) bool {
@@ -154,7 +155,7 @@ func (t *PublishedTable) words() (columns []int) {
 	return columns
 }
 
-// line adds what a scenario came to. A cell has a number only where it was measured.
+// line adds the result of a scenario to the cells of a study. Only a measured cell has a number.
 func line(b *sweep.Book, cells []string, ours []figure, name string) report.PageRow {
 	row, state := b.Point(name), ""
 	switch {
@@ -180,7 +181,7 @@ func line(b *sweep.Book, cells []string, ours []figure, name string) report.Page
 	return report.PageRow{Cells: append(cells, scaled(row), row.Verdict, server(row), name)}
 }
 
-// scaled is by what a run was scaled down.
+// scaled returns the factor by which a run was scaled down.
 func scaled(r *sweep.Point) string {
 	if r.ScaledDown == 0 {
 		return none
@@ -188,7 +189,7 @@ func scaled(r *sweep.Point) string {
 	return fmt.Sprintf("%g", r.ScaledDown)
 }
 
-// server is the database without what its version has in parentheses, such as that of a package.
+// server returns the database without the parentheses in its version, which name a package.
 func server(r *sweep.Point) string {
 	name, _, _ := strings.Cut(r.Database, " (")
 	return name

@@ -207,7 +207,7 @@ func TestEventsLimits(t *testing.T) {
 		r = runEvents(t, d, wide, 4)
 		r.wantAllValid(t)
 		for want, change := range map[string]func(c *events.Config){
-			"takes at most 1500000 in one":     func(c *events.Config) { c.Batch = 6 },
+			"takes at most 1500000:":           func(c *events.Config) { c.Batch = 6 },
 			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
 			"holds at most":                    func(c *events.Config) { c.Fragment = 2_000_000 },
 			"take pipelined or interactive":    func(c *events.Config) { c.Mode = workload.Procedure },

@@ -41,7 +41,7 @@ func testKept(t *testing.T, c *kubetest.ControlPlane) {
 		_, err := Down(ctx, cluster.Options{Params: url.Values{"kubeconfig": {c.Kubeconfig}, "namespace": {a.Namespace}, "name": {name}}})
 		return err
 	}
-	says(t, down(run), "the run of stroppy-kept", "goes on")
+	says(t, down(run), "the run of stroppy-kept", "is still running")
 	must(t, o.keep())
 	must(t, o.giveUp()) // after keep
 	if names := there(); len(names) != 4 {

@@ -196,7 +196,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 		}
 	}
 	s.Pods[1] = "stroppy-1-rs1-0"
-	refused("none of the same replica set")
+	refused("not in the same replica set")
 	set := func(overrides map[string]any) map[string]any {
 		return map[string]any{"name": replicaSet, "size": int64(2), "replsetOverrides": overrides}
 	}
@@ -209,7 +209,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	change(true, "spec", "sharding", "enabled")
 	refused("is sharded")
 	change([]any{map[string]any{"name": user, "db": "bank", "passwordSecretRef": map[string]any{"name": secretName(s)}, "roles": []any{}}}, "spec", "users")
-	refused("one of the database bank")
+	refused("belongs to the database bank")
 	change([]any{map[string]any{"name": user, "db": "bank", "roles": []any{}}}, "spec", "users")
 	refused("has no passwordSecretRef")
 	change([]any{}, "spec", "users")

@@ -492,3 +492,30 @@ func TestReadOfARolledBackTry(t *testing.T) {
 		}
 	}
 }
+
+// TestTransactionOfManyAppends checks that 600 appends of one transaction to two lists keep their elements, which are
+// counted in one byte up to 254.
+func TestTransactionOfManyAppends(t *testing.T) {
+	var ops []Op
+	var read [2][]uint64
+	for i := range uint64(600) {
+		ops = append(ops, Op{Kind: Append, Key: 1 + i%2, Element: 1000 + i})
+		read[i%2] = append(read[i%2], 1000+i)
+	}
+	swapped := slices.Clone(read[1])
+	swapped[130], swapped[131] = swapped[131], swapped[130]
+	for _, c := range []struct {
+		second []uint64
+		want   graph.State
+	}{{read[1], graph.Holds}, {swapped, graph.Fails}} {
+		checker, _ := decided(t, []Transaction{
+			{ID: history.NewID(1, 1, 1), Client: 1, Outcome: history.Committed, Begin: 1, End: 2, Ops: ops},
+			{ID: history.NewID(1, 2, 1), Client: 2, Outcome: history.Committed, Begin: 3, End: 4, Ops: []Op{
+				{Kind: Read, Known: true, Key: 1, List: read[0]}, {Kind: Read, Known: true, Key: 2, List: c.second},
+			}},
+		})
+		if got := checker.keeps(isolation.Serializable); got != c.want {
+			t.Errorf("with list 2 read as %d … serializable is %v, not %v", c.second[128:134], got, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"math"
 	"slices"
 	"sort"
 
@@ -82,6 +83,11 @@ func (c *checker) elementOf(t, op uint32) uint64 {
 			number++
 		}
 	}
+	return c.numbered(t, number)
+}
+
+// numbered returns the element of a transaction's append by its number, counted from 0.
+func (c *checker) numbered(t, number uint32) uint64 {
 	if c.Appended != nil {
 		return c.Appended(c.idOf(t), number)
 	}
@@ -95,9 +101,21 @@ func (c *checker) ownerOf(op uint32) uint32 {
 
 // ofList holds the appends, grouped by list.
 type ofList struct {
-	row []uint32 // by list
-	op  []uint32 // the operations
-	t   []uint32 // and their transactions
+	row    []uint32 // by list
+	op     []uint32 // the operations
+	t      []uint32 // and their transactions
+	number []uint8  // and how many appends of the transaction come before; uncounted: at least so many
+}
+
+// uncounted is the least number of an append in its transaction that ofList does not hold.
+const uncounted = math.MaxUint8
+
+// elementOf returns the element of the i-th append.
+func (a *ofList) elementOf(c *checker, i uint32) uint64 {
+	if number := a.number[i]; number < uncounted {
+		return c.numbered(a.t[i], uint32(number))
+	}
+	return c.elementOf(a.t[i], a.op[i])
 }
 
 func (c *checker) appends() ofList {
@@ -111,13 +129,17 @@ func (c *checker) appends() ofList {
 		a.row[n] += a.row[n-1]
 	}
 	all := a.row[len(a.row)-1]
-	a.op, a.t = make([]uint32, all), make([]uint32, all)
+	a.op, a.t, a.number = make([]uint32, all), make([]uint32, all), make([]uint8, all)
 	for t := range c.count() {
+		number := uint8(0)
 		for op := c.row[t]; op < c.row[t+1]; op++ {
 			if l := c.opList[op]; l&opKinds == opAppend {
 				at := &a.row[l&^opKinds+1]
-				a.op[*at], a.t[*at] = op, uint32(t)
+				a.op[*at], a.t[*at], a.number[*at] = op, uint32(t), number
 				*at++
+				if number < uncounted {
+					number++
+				}
 			}
 		}
 	}
@@ -160,7 +182,7 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
 		made := nowhere
-		if place, read := table.find(c.elementOf(t, op)); read {
+		if place, read := table.find(a.elementOf(c, i)); read {
 			made = place + 1
 		}
 		c.arg.set(op, made)
@@ -222,7 +244,7 @@ func (c *checker) joinTree(n uint32, a *ofList) {
 	previous, version := check.None, uint32(0)
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
-		element := c.elementOf(t, op)
+		element := a.elementOf(c, i)
 		from := version
 		if t != previous {
 			from = c.baseVersion(t, n)

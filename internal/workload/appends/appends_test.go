@@ -193,3 +193,13 @@ func TestARunOnTheReference(t *testing.T) {
 }
 
 var _ workload.Objects = names{}
+
+// TestGarbagePercent checks that a check within the memory target keeps Go's default, and that a larger one stays
+// below the target where it can.
+func TestGarbagePercent(t *testing.T) {
+	for _, c := range []struct{ transactions, want int }{{0, 100}, {1_000_000, 100}, {5_000_000, 100}, {7_000_000, 53}, {10_000_000, 10}, {100_000_000, 10}} {
+		if got := garbagePercent(c.transactions); got != c.want {
+			t.Errorf("%d transactions: %d %%, not %d", c.transactions, got, c.want)
+		}
+	}
+}

@@ -33,8 +33,8 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	}
 	if !recorded.Part {
 		in.Size = check.CountTransactions(recorded.History)
-		if in.Size > manyTransactions {
-			defer debug.SetGCPercent(debug.SetGCPercent(sparing))
+		if percent := garbagePercent(in.Size); percent < defaultGarbage {
+			defer debug.SetGCPercent(debug.SetGCPercent(percent))
 		}
 	}
 	if clients != nil {
@@ -68,14 +68,27 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 const (
-	// manyTransactions is the largest recording whose check may use twice the memory that it needs, at most 600 MB. A
-	// larger check has to share a machine.
-	manyTransactions = 4 << 20
+	// memoryTarget is the memory in bytes that a check may use if less would do. It is met up to ten million
+	// transactions.
+	memoryTarget = 900 << 20
 
-	// sparing is the percentage of the garbage collector in a larger check. Nearly all allocations stay, so
-	// collecting costs little.
-	sparing = 10
+	// liveBytes is the memory in bytes that a check needs for each transaction (measured: make bench, check-memory).
+	liveBytes = 88
+
+	// defaultGarbage is Go's default of GOGC in percent, and sparseGarbage the least value in use here. Nearly all
+	// allocations of a check stay, so that collecting often finds little.
+	defaultGarbage, sparseGarbage = 100, 10
 )
+
+// garbagePercent returns the percentage of the garbage collector (GOGC) for a check of so many transactions: as much garbage
+// as the memory target has room for.
+func garbagePercent(transactions int) int {
+	live := transactions * liveBytes
+	if live == 0 {
+		return defaultGarbage
+	}
+	return min(max((memoryTarget-live)*100/live, sparseGarbage), defaultGarbage)
+}
 
 // workerClocks returns the errors of the clocks of one run's workers, each of which has a source. ok is false if
 // there are none, or if they cannot be compared.

@@ -12,23 +12,31 @@ import (
 	"stroppy/internal/db"
 )
 
-// kvTable is the table in the model of an ordered key-value store: a row is a key. A
-// predicate is read by the range of all keys that a row could have; where transactions
-// read no ranges, by all those keys, absent ones included. Every schedule has keys of its own, whose numbers
-// begin after base, so that no earlier one can have to do with it.
+// kvTable is the table in the model of an ordered key-value store: a row is a key. A predicate is
+// read by the range of all keys that a row could have. If transactions read no ranges, it is read
+// by all those keys, absent ones included. Every schedule has keys of its own, whose numbers begin
+// after number, so that no earlier schedule affects it.
+//
+// The adapter of package db that gives such a store records is of no use here: its transactions
+// read a key once, and would hide that a second read differs.
 type kvTable struct {
-	database db.KV
-	control  db.KVSession
-	base     int64
+	base[db.KVSession]
+	number int64
 }
 
 // NewKV returns the table in a database of the model of key-value stores.
-func NewKV(database db.KV) Table { return &kvTable{database: database} }
+func NewKV(database db.KV) Table {
+	t := &kvTable{}
+	t.base = base[db.KVSession]{
+		open: kvOpener(database), rows: t.scan, client: func(s db.KVSession) Client { return &kvClient{s, t} },
+	}
+	return t
+}
 
-// kvPrefix is that of all keys, which end with a number of ten digits.
+// kvPrefix begins all keys, which end with a number of ten digits.
 const kvPrefix = tableName + "/"
 
-func (t *kvTable) key(id int64) []byte { return fmt.Appendf(nil, kvPrefix+"%010d", t.base+id) }
+func (t *kvTable) key(id int64) []byte { return fmt.Appendf(nil, kvPrefix+"%010d", t.number+id) }
 
 func kvValue(amount int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(amount)) }
 
@@ -45,80 +53,51 @@ func (*kvTable) Refuses(s *Schedule) string {
 }
 
 func (t *kvTable) Fill(ctx context.Context, rows []Row, _ bool) error {
-	if err := t.ready(ctx); err != nil {
-		return err
-	}
-	if t.base == 0 {
+	if t.number == 0 {
 		if err := t.clear(ctx); err != nil {
 			return err
 		}
 	}
-	t.base += lastID
-	err := t.control.Begin(ctx, false)
-	if err == nil {
-		for _, r := range rows {
-			t.control.Set(t.key(r.ID), kvValue(r.Amount))
-		}
-		err = t.control.Commit(ctx)
-	}
-	t.drop(err)
-	return err
+	t.number += lastID
+	return t.with(ctx, func(s db.KVSession) error {
+		return db.Repeat(ctx, s, nil, func() error {
+			for _, r := range rows {
+				s.Set(t.key(r.ID), kvValue(r.Amount))
+			}
+			return nil
+		})
+	})
 }
 
 // clear deletes the keys of all schedules, also those that an earlier call left.
 func (t *kvTable) clear(ctx context.Context) error {
-	var keys [][]byte
-	err := t.control.Scan(ctx, []byte(kvPrefix), []byte(tableName+"0"), func(key, _ []byte) error { // 0 follows /
-		keys = append(keys, slices.Clone(key))
-		return nil
+	return t.with(ctx, func(s db.KVSession) error {
+		var keys [][]byte
+		err := s.Scan(ctx, []byte(kvPrefix), []byte(tableName+"0"), func(key, _ []byte) error { // 0 follows /
+			keys = append(keys, slices.Clone(key))
+			return nil
+		})
+		for batch := range slices.Chunk(keys, kvBatch) {
+			if err != nil {
+				break
+			}
+			err = db.Repeat(ctx, s, nil, func() error {
+				for _, key := range batch {
+					s.Delete(key)
+				}
+				return nil
+			})
+		}
+		return err
 	})
-	for batch := range slices.Chunk(keys, kvBatch) {
-		if err == nil {
-			err = t.control.Begin(ctx, false)
-		}
-		if err != nil {
-			break
-		}
-		for _, key := range batch {
-			t.control.Delete(key)
-		}
-		err = t.control.Commit(ctx)
-	}
-	t.drop(err)
-	return err
 }
 
-// kvBatch is how many keys one transaction deletes; every store takes as many.
+// kvBatch is the number of keys that one transaction deletes; every store accepts as many.
 const kvBatch = 100
 
-func (t *kvTable) ready(ctx context.Context) (err error) {
-	if t.control == nil {
-		t.control, err = t.database.KVSession(ctx, db.SessionOptions{Mode: db.Interactive})
-	}
-	return err
-}
-
-// drop gives a session up that must be reset: the next call opens another.
-func (t *kvTable) drop(err error) {
-	if err != nil && unusable(err) {
-		_ = t.control.Close()
-		t.control = nil
-	}
-}
-
-// Rows are read by a scan, as the end of a run is, and not by a transaction, of which a
-// schedule may say what it is not to be believed.
-func (t *kvTable) Rows(ctx context.Context) (rows []Row, err error) {
-	if err := t.ready(ctx); err != nil {
-		return nil, err
-	}
-	rows, err = t.rows(ctx, t.control)
-	t.drop(err)
-	return rows, err
-}
-
-// rows are those that a session finds without a transaction.
-func (t *kvTable) rows(ctx context.Context, s db.KVSession) (rows []Row, err error) {
+// scan returns the rows that a session finds without a transaction: a schedule may show that
+// transactions of the store cannot be trusted.
+func (t *kvTable) scan(ctx context.Context, s db.KVSession) (rows []Row, err error) {
 	err = s.Scan(ctx, t.key(1), t.key(lastID+1), func(key, value []byte) error {
 		row, err := t.row(key, value)
 		rows = append(rows, row)
@@ -129,56 +108,33 @@ func (t *kvTable) rows(ctx context.Context, s db.KVSession) (rows []Row, err err
 
 func (t *kvTable) Replica(database db.Database) (Table, error) {
 	d, ok := database.(db.KV)
-	if !ok {
-		return nil, errOtherModel
-	}
-	return &replica[db.KVSession]{
-		open:   func(ctx context.Context, o db.SessionOptions) (db.KVSession, error) { return kvSession(ctx, d, o) },
-		rows:   t.rows,
-		client: func(s db.KVSession) Client { return &kvClient{s, t} },
-	}, nil
+	return newReplica(&t.base, kvOpener(d), ok)
 }
 
-// row is the row of a key and its value.
+// row returns the row of a key and its value.
 func (t *kvTable) row(key, value []byte) (Row, error) {
 	number, err := strconv.ParseInt(strings.TrimPrefix(string(key), kvPrefix), 10, 64)
 	if err != nil || len(value) != 8 {
 		return Row{}, db.Fatalf("read a row of the schedules", "the key %s holds %d bytes, which no schedule wrote", key, len(value))
 	}
-	return Row{number - t.base, int64(binary.BigEndian.Uint64(value))}, nil
+	return Row{number - t.number, int64(binary.BigEndian.Uint64(value))}, nil
 }
 
-func (t *kvTable) Client(ctx context.Context, isolation string) (Client, error) {
-	s, err := kvSession(ctx, t.database, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
-	return &kvClient{s, t}, err
-}
-
-// kvSession opens a session that reads ranges, if the database has such.
-func kvSession(ctx context.Context, database db.KV, o db.SessionOptions) (db.KVSession, error) {
-	if r, ok := database.(db.Ranger); ok {
-		return r.RangeSession(ctx, o)
+// kvOpener opens sessions that read ranges, if the database has such.
+func kvOpener(database db.KV) opener[db.KVSession] {
+	return func(ctx context.Context, o db.SessionOptions) (db.KVSession, error) {
+		if r, ok := database.(db.Ranger); ok {
+			return r.RangeSession(ctx, o)
+		}
+		return database.KVSession(ctx, o)
 	}
-	return database.KVSession(ctx, o)
 }
 
 func (t *kvTable) Remove(ctx context.Context) error {
-	if t.base == 0 {
+	if t.number == 0 {
 		return nil
 	}
-	err := t.ready(ctx)
-	if err != nil {
-		return err
-	}
-	for range attempts {
-		if err = t.clear(ctx); db.ClassOf(err) != db.Aborted {
-			break
-		}
-	}
-	if t.control != nil {
-		err = errors.Join(err, t.control.Close())
-		t.control = nil
-	}
-	return err
+	return errors.Join(t.clear(ctx), t.close())
 }
 
 // kvClient is a session on a kvTable.
@@ -193,7 +149,7 @@ func (c *kvClient) Rollback(context.Context) error {
 	return nil
 }
 
-// all are the rows that there are.
+// all returns all rows.
 func (c *kvClient) all(ctx context.Context) (rows []Row, err error) {
 	ranges, ok := c.KVSession.(db.RangeSession)
 	if !ok {

@@ -95,10 +95,6 @@ const (
 	isAborted    // by the database
 )
 
-func (o *observed) committed(transactions ...int) bool {
-	return !slices.ContainsFunc(transactions, func(t int) bool { return o.fate[t] != isCommitted })
-}
-
 func (o *observed) step(label string) *executed {
 	i := slices.IndexFunc(o.begun, func(e *executed) bool { return e.step.label == label && e.err == nil })
 	if i < 0 {
@@ -107,40 +103,13 @@ func (o *observed) step(label string) *executed {
 	return o.begun[i]
 }
 
-func (o *observed) did(label string) bool { return o.step(label) != nil }
-
-// rows are those that the step of the label found.
+// rows returns the rows that the step of the label found.
 func (o *observed) rows(label string) []Row {
 	if e := o.step(label); e != nil {
 		return e.Rows
 	}
 	return nil
 }
-
-// saw reports whether the step of the label found a row, perhaps among others.
-func (o *observed) saw(label string, row Row) bool { return slices.Contains(o.rows(label), row) }
-
-// found reports whether the step of the label found these rows and no other.
-func (o *observed) found(label string, rows ...Row) bool {
-	e := o.step(label)
-	return e != nil && slices.Equal(e.Rows, rows)
-}
-
-// affected reports whether the write of the label changed or deleted this many rows.
-func (o *observed) affected(label string, n int64) bool {
-	e := o.step(label)
-	return e != nil && e.Counted && e.Affected == n
-}
-
-// wrote reports whether the write of the label found its row. A client that writes without
-// reading makes the row if it is not there.
-func (o *observed) wrote(label string) bool {
-	e := o.step(label)
-	return e != nil && (!e.Counted || e.Affected > 0)
-}
-
-// left reports whether these rows are there in the end, and no other.
-func (o *observed) left(rows ...Row) bool { return slices.Equal(o.final, rows) }
 
 func texts(rows []Row) string {
 	if len(rows) == 0 {

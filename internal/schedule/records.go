@@ -9,23 +9,27 @@ import (
 
 // recordTable is the table in the model of records: a row is a record. Records
 // cannot be deleted in this model, so every schedule has records of its own, whose ids
-// begin after base. A predicate is read by a scan of them in the transaction.
+// begin after number. A predicate is read by a scan of the records in the transaction.
 type recordTable struct {
+	base[db.RecordSession]
 	database   db.Records
-	control    db.RecordSession
 	collection *db.Collection
 	set, add   *db.Update
-	base       int64
+	number     int64
 	made       bool
 }
 
 // NewRecords returns the table in a database of the model of records.
 func NewRecords(database db.Records) Table {
 	c := &db.Collection{Name: tableName, ID: db.Integer, Fields: []db.Field{{Name: "amount", Type: db.Integer}}}
-	return &recordTable{
+	t := &recordTable{
 		database: database, collection: c,
 		set: &db.Update{Collection: c, Set: []int{1}}, add: &db.Update{Collection: c, Add: []int{1}},
 	}
+	t.base = base[db.RecordSession]{
+		open: database.RecordSession, rows: t.scan, client: func(s db.RecordSession) Client { return &recordClient{s, t} },
+	}
+	return t
 }
 
 func (*recordTable) Refuses(s *Schedule) string {
@@ -53,44 +57,26 @@ func (t *recordTable) Fill(ctx context.Context, rows []Row, _ bool) error {
 		}
 		t.made = true
 	}
-	if err := t.ready(ctx); err != nil {
-		return err
-	}
-	t.base += lastID
+	t.number += lastID
 	var records [][]db.Value
 	for _, r := range rows {
-		records = append(records, integers(t.base+r.ID, r.Amount))
+		records = append(records, integers(t.number+r.ID, r.Amount))
 	}
-	err := t.control.Begin(ctx, false)
-	if err == nil {
-		if err = t.control.Insert(ctx, t.collection, records...); err == nil {
-			err = t.control.Commit(ctx)
+	return t.with(ctx, func(s db.RecordSession) error {
+		err := s.Begin(ctx, false)
+		if err == nil {
+			err = s.Insert(ctx, t.collection, records...)
 		}
-	}
-	if err != nil && unusable(err) {
-		_ = t.control.Close() // the next try opens another
-		t.control = nil
-	}
-	return err
+		if err == nil {
+			err = s.Commit(ctx)
+		}
+		return err
+	})
 }
 
-func (t *recordTable) ready(ctx context.Context) (err error) {
-	if t.control == nil {
-		t.control, err = t.database.RecordSession(ctx, db.SessionOptions{Mode: db.Interactive})
-	}
-	return err
-}
-
-func (t *recordTable) Rows(ctx context.Context) ([]Row, error) {
-	if err := t.ready(ctx); err != nil {
-		return nil, err
-	}
-	return t.rows(ctx, t.control)
-}
-
-// rows are those that a session finds in a transaction.
-func (t *recordTable) rows(ctx context.Context, s db.RecordSession) ([]Row, error) {
-	c := recordClient{RecordSession: s, of: t}
+// scan returns the rows that a session finds in a transaction.
+func (t *recordTable) scan(ctx context.Context, s db.RecordSession) ([]Row, error) {
+	c := recordClient{s, t}
 	if err := c.Begin(ctx, true); err != nil {
 		return nil, err
 	}
@@ -104,28 +90,13 @@ func (t *recordTable) rows(ctx context.Context, s db.RecordSession) ([]Row, erro
 func (t *recordTable) Replica(database db.Database) (Table, error) {
 	d, ok := database.(db.Records)
 	if !ok {
-		return nil, errOtherModel
+		return newReplica(&t.base, nil, false)
 	}
-	return &replica[db.RecordSession]{
-		open:   d.RecordSession,
-		rows:   t.rows,
-		client: func(s db.RecordSession) Client { return &recordClient{RecordSession: s, of: t} },
-	}, nil
+	return newReplica(&t.base, d.RecordSession, true)
 }
 
-func (t *recordTable) Client(ctx context.Context, isolation string) (Client, error) {
-	s, err := t.database.RecordSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
-	if err != nil {
-		return nil, err
-	}
-	return &recordClient{RecordSession: s, of: t}, nil
-}
-
-func (t *recordTable) Remove(ctx context.Context) (err error) {
-	if t.control != nil {
-		err = t.control.Close()
-		t.control = nil
-	}
+func (t *recordTable) Remove(ctx context.Context) error {
+	err := t.close()
 	if t.made {
 		t.made = false
 		err = errors.Join(err, t.database.Drop(ctx, t.collection))
@@ -140,8 +111,8 @@ type recordClient struct {
 }
 
 func (c *recordClient) all(ctx context.Context) (rows []Row, err error) {
-	err = c.Scan(ctx, c.of.collection, db.Value{Int: c.of.base + 1}, lastID, func(v []db.Value) error {
-		if id := v[db.ID].Int - c.of.base; id <= lastID {
+	err = c.Scan(ctx, c.of.collection, db.Value{Int: c.of.number + 1}, lastID, func(v []db.Value) error {
+		if id := v[db.ID].Int - c.of.number; id <= lastID {
 			rows = append(rows, Row{id, v[1].Int})
 		}
 		return nil
@@ -159,10 +130,10 @@ func (c *recordClient) Do(ctx context.Context, o Operation) (r Result, err error
 		if o.Kind == Add {
 			update = c.of.add
 		}
-		found, err := c.Update(ctx, update, integers(c.of.base+o.IDs[0]), integers(o.Amount))
+		found, err := c.Update(ctx, update, integers(c.of.number+o.IDs[0]), integers(o.Amount))
 		return affected(found), err
 	case Insert:
-		return r, c.Insert(ctx, c.of.collection, integers(c.of.base+o.IDs[0], o.Amount))
+		return r, c.Insert(ctx, c.of.collection, integers(c.of.number+o.IDs[0], o.Amount))
 	}
 	rows, err := c.all(ctx)
 	return Result{Rows: o.among(rows)}, err
@@ -171,7 +142,7 @@ func (c *recordClient) Do(ctx context.Context, o Operation) (r Result, err error
 func (c *recordClient) read(ctx context.Context, ids []int64) (rows []Row, err error) {
 	var own []int64
 	for _, id := range ids {
-		own = append(own, c.of.base+id)
+		own = append(own, c.of.number+id)
 	}
 	found := make([]db.Record, len(ids))
 	if err := c.Find(ctx, c.of.collection, integers(own...), found); err != nil {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,12 +13,12 @@ import (
 const tableName = "stroppy_schedule"
 
 // sqlTable is the table in the model of SQL. Every schedule has ids and amounts of its own,
-// which begin after base: what a replica that is behind still shows of an earlier one is
-// not taken for its own.
+// which begin after number. So a row of an earlier schedule on a replica that is behind is not
+// taken for one of this schedule.
 type sqlTable struct {
-	base     int64
+	base[db.SQLSession]
+	number   int64
 	database db.SQL
-	control  db.SQLSession
 	made     bool
 	index    bool // the table that is there has one
 
@@ -49,7 +50,7 @@ func NewSQL(database db.SQL) Table {
 	d := database.Dialect()
 	rows := func(where string) *db.Statement { return d.Statement(selects+where, db.Integer, db.Integer) }
 	const byID = " WHERE id = {integer}"
-	return &sqlTable{
+	t := &sqlTable{
 		database:  database,
 		readOne:   rows(byID),
 		readTwo:   rows(" WHERE id IN ({integer}, {integer})"),
@@ -66,6 +67,10 @@ func NewSQL(database db.SQL) Table {
 		noUpdateLock: d.ForUpdate == "",
 		noShareLock:  d.ForShare == "",
 	}
+	t.base = base[db.SQLSession]{
+		open: database.Session, rows: t.query, client: func(s db.SQLSession) Client { return &sqlClient{s, t} },
+	}
+	return t
 }
 
 func (t *sqlTable) Refuses(s *Schedule) string {
@@ -86,32 +91,31 @@ func (t *sqlTable) Fill(ctx context.Context, rows []Row, index bool) error {
 			return err
 		}
 	}
-	if err := t.ready(ctx); err != nil {
-		return err
-	}
-	t.base += baseStep
-	if err := t.refill(ctx, rows); err != nil {
-		if db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable {
-			_ = t.control.Close() // the next try opens another
-			t.control = nil
-		}
-		return err
-	}
-	return nil
+	t.number += numberStep
+	return t.with(ctx, func(s db.SQLSession) error {
+		return db.Repeat(ctx, s, nil, func() error {
+			_, err := s.Do(ctx, t.deleteAll, nil)
+			for _, r := range rows {
+				if err == nil {
+					_, err = s.Do(ctx, t.insert, integers(t.number+r.ID, t.number+r.Amount))
+				}
+			}
+			return err
+		})
+	})
 }
 
 func (t *sqlTable) create(ctx context.Context, index bool) error {
 	d := t.database.Dialect()
-	for _, statement := range []string{
+	statements := []string{
 		"DROP TABLE IF EXISTS " + tableName,
 		fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, amount %s NOT NULL)%s", tableName, d.IntegerType, d.IntegerType, d.TableOptions),
-	} {
-		if err := t.database.Exec(ctx, statement); err != nil {
-			return err
-		}
 	}
 	if index {
-		if err := t.database.Exec(ctx, fmt.Sprintf("CREATE INDEX %s_amount ON %s (amount)", tableName, tableName)); err != nil {
+		statements = append(statements, fmt.Sprintf("CREATE INDEX %s_amount ON %s (amount)", tableName, tableName))
+	}
+	for _, statement := range statements {
+		if err := t.database.Exec(ctx, statement); err != nil {
 			return err
 		}
 	}
@@ -119,37 +123,8 @@ func (t *sqlTable) create(ctx context.Context, index bool) error {
 	return nil
 }
 
-func (t *sqlTable) ready(ctx context.Context) (err error) {
-	if t.control == nil {
-		t.control, err = t.database.Session(ctx, db.SessionOptions{Mode: db.Interactive})
-	}
-	return err
-}
-
-func (t *sqlTable) refill(ctx context.Context, rows []Row) error {
-	if err := t.control.Begin(ctx, false); err != nil {
-		return err
-	}
-	if _, err := t.control.Do(ctx, t.deleteAll, nil); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if _, err := t.control.Do(ctx, t.insert, integers(t.base+r.ID, t.base+r.Amount)); err != nil {
-			return err
-		}
-	}
-	return t.control.Commit(ctx)
-}
-
-func (t *sqlTable) Rows(ctx context.Context) (rows []Row, err error) {
-	if err := t.ready(ctx); err != nil {
-		return nil, err
-	}
-	return t.rows(ctx, t.control)
-}
-
-// rows are those that a session finds without a transaction.
-func (t *sqlTable) rows(ctx context.Context, s db.SQLSession) (rows []Row, err error) {
+// query returns the rows that a session finds without a transaction.
+func (t *sqlTable) query(ctx context.Context, s db.SQLSession) (rows []Row, err error) {
 	err = s.Query(ctx, t.readAll, nil, func(v []db.Value) error {
 		if r := t.row(v); r.ID >= 1 && r.ID <= lastID {
 			rows = append(rows, r)
@@ -160,46 +135,26 @@ func (t *sqlTable) rows(ctx context.Context, s db.SQLSession) (rows []Row, err e
 	return rows, err
 }
 
-// baseStep is more than any amount of a schedule.
-const baseStep = 1000
+// numberStep is more than any amount of a schedule.
+const numberStep = 1000
 
-func (t *sqlTable) row(v []db.Value) Row { return Row{v[0].Int - t.base, v[1].Int - t.base} }
-
-func (t *sqlTable) Client(ctx context.Context, isolation string) (Client, error) {
-	s, err := t.database.Session(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
-	if err != nil {
-		return nil, err
-	}
-	return &sqlClient{SQLSession: s, of: t}, nil
-}
+func (t *sqlTable) row(v []db.Value) Row { return Row{v[0].Int - t.number, v[1].Int - t.number} }
 
 func (t *sqlTable) Replica(database db.Database) (Table, error) {
 	d, ok := database.(db.SQL)
 	if !ok {
-		return nil, errOtherModel
+		return newReplica(&t.base, nil, false)
 	}
-	return &replica[db.SQLSession]{
-		open: d.Session,
-		rows: t.rows,
-		client: func(s db.SQLSession) Client {
-			return &sqlClient{SQLSession: s, of: t}
-		},
-	}, nil
+	return newReplica(&t.base, d.Session, true)
 }
 
-func (t *sqlTable) Remove(ctx context.Context) (err error) {
-	if t.control != nil {
-		err = t.control.Close()
-		t.control = nil
-	}
+func (t *sqlTable) Remove(ctx context.Context) error {
+	err := t.close()
 	if !t.made {
 		return err
 	}
 	t.made = false
-	if dropped := t.database.Exec(ctx, "DROP TABLE IF EXISTS "+tableName); dropped != nil {
-		return dropped
-	}
-	return err
+	return cmp.Or(t.database.Exec(ctx, "DROP TABLE IF EXISTS "+tableName), err)
 }
 
 func sorted(rows []Row) { slices.SortFunc(rows, func(a, b Row) int { return int(a.ID - b.ID) }) }
@@ -245,21 +200,21 @@ func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
 	switch o.Kind {
 	case Read:
 		if len(o.IDs) == 1 {
-			return t.readOne, integers(t.base + o.IDs[0])
+			return t.readOne, integers(t.number + o.IDs[0])
 		}
-		return t.readTwo, integers(t.base+o.IDs[0], t.base+o.IDs[1])
+		return t.readTwo, integers(t.number+o.IDs[0], t.number+o.IDs[1])
 	case Write:
-		return t.write, integers(t.base+o.Amount, t.base+o.IDs[0])
+		return t.write, integers(t.number+o.Amount, t.number+o.IDs[0])
 	case Add:
-		return t.add, integers(o.Amount, t.base+o.IDs[0])
+		return t.add, integers(o.Amount, t.number+o.IDs[0])
 	case Insert:
-		return t.insert, integers(t.base+o.IDs[0], t.base+o.Amount)
+		return t.insert, integers(t.number+o.IDs[0], t.number+o.Amount)
 	case Delete:
-		return t.delete, integers(t.base + o.IDs[0])
+		return t.delete, integers(t.number + o.IDs[0])
 	case AddAll:
 		return t.addAll, integers(o.Amount)
 	}
-	predicate, bounds := &t.byRange, []int64{t.base + o.Low, t.base + o.High}
+	predicate, bounds := &t.byRange, []int64{t.number + o.Low, t.number + o.High}
 	if o.equal() {
 		predicate, bounds = &t.byAmount, bounds[:1]
 	}

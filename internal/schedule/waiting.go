@@ -1,8 +1,8 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 )
 
 // behindALock returns the schedules of a statement with a predicate that waits for a row. T2 has
@@ -50,9 +50,7 @@ type statement struct {
 
 var statements = []statement{
 	{"update", func(low, high int64) Step { return t2.addWhere(low, high, 1) }},
-	{"delete", func(low, high int64) Step {
-		return t2.do(Operation{Kind: DeleteWhere, Low: low, High: high})
-	}},
+	{"delete", func(low, high int64) Step { return t2.do(Operation{Kind: DeleteWhere, Low: low, High: high}) }},
 	{"read for update", func(low, high int64) Step { return t2.findLocked(locks[0], low, high) }},
 	{"read for share", func(low, high int64) Step { return t2.findLocked(locks[1], low, high) }},
 }
@@ -71,33 +69,29 @@ func waiting(s statement, m move, index bool) Schedule {
 		// Whatever version it went by, T2 deleted a row that T1 had changed since T2 read it.
 		made.Anomaly = P4
 	}
-	made.seen = func(o *observed) string {
-		if !o.committed(1, 2) || !o.saw("before", m.row) || !m.cameFirst(o, step.Kind) {
-			return ""
-		}
-		text := fmt.Sprintf("T2 read %s; T1 %s and committed; ", m.row, m.left)
-		if made.Anomaly == P4 {
-			return text + fmt.Sprintf("T2 deleted row %d, and T1's update is lost", m.row.ID)
-		}
-		text += fmt.Sprintf("T2's %s used the rows that T1 left", s.name)
-		if o.saw("after", m.row) {
-			text += fmt.Sprintf("; then T2 read %s again", m.row)
-		}
-		return text
+	text := fmt.Sprintf("T2 read %s; T1 %s and committed; T2's %s used the rows that T1 left", m.row, m.left, s.name)
+	if made.Anomaly == P4 {
+		text = fmt.Sprintf("T2 read %s; T1 %s and committed; T2 deleted row %d, and T1's update is lost", m.row, m.left, m.row.ID)
+	}
+	before, first := saw("before", m.row), m.cameFirst(step.Kind)
+	made.seen = shown(text, before, first)
+	if made.Anomaly != P4 {
+		again := shown(fmt.Sprintf("%s; then T2 read %s again", text, m.row), before, first, saw("after", m.row))
+		once := made.seen
+		made.seen = func(o *observed) string { return cmp.Or(again(o), once(o)) }
 	}
 	return made
 }
 
-// cameFirst reports whether a statement of this kind used the rows that T1 left.
-func (m *move) cameFirst(o *observed, kind Kind) bool {
-	if kind.locks() {
-		return o.found("statement", m.after...)
+// cameFirst holds if a statement of this kind used the rows that T1 left.
+func (m *move) cameFirst(kind Kind) condition {
+	switch {
+	case kind.locks():
+		return found("statement", m.after...)
+	case len(m.after) != 1:
+		return changed("statement", int64(len(m.after)))
+	case kind == DeleteWhere:
+		return allOf(wroteRow("T1"), changed("statement", 1), left(Row{2, 20}))
 	}
-	if len(m.after) != 1 {
-		return o.affected("statement", int64(len(m.after)))
-	}
-	if kind == DeleteWhere {
-		return o.wrote("T1") && o.affected("statement", 1) && o.left(Row{2, 20})
-	}
-	return slices.Contains(o.final, Row{m.after[0].ID, m.after[0].Amount + 1})
+	return leaves(Row{m.after[0].ID, m.after[0].Amount + 1})
 }

@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/tools/try"
 )
 
 const (
@@ -23,56 +24,40 @@ const (
 // connections measures the cost of a connection in a process with 10,000 of them, for Stroppy and pgbench. They
 // connect to a pooler, which has 20 sessions of the server. Then Stroppy opens as many as the study had, from several
 // local addresses, within the process's limit of open files.
-func (s *suite) connections() error {
-	return s.serve(cluster.Alone(nil), func(s *server) error {
+func (s *suite) connections() {
+	s.serve(cluster.Alone(nil), func(s *server) {
 		var limit syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-			return fmt.Errorf("ask how many open files a process may have: %w", err)
-		}
+		try.Check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 		most := min(studyConnections, int(limit.Max)-ownFiles)
 		if most < manyConnections {
-			return fmt.Errorf("a process may have %d open files here: raise the limit (ulimit -n) above %d", limit.Max, manyConnections+ownFiles)
+			try.Fail("a process may have %d open files here: raise the limit (ulimit -n) above %d", limit.Max, manyConnections+ownFiles)
 		}
 		address := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
-		pooler, err := pgbouncer.Start(s.ctx, address, postgres.Superuser,
-			map[string]string{"max_client_conn": strconv.Itoa(most + 100), "listen_backlog": "4096"})
-		if err != nil {
-			return err
-		}
+		limits := map[string]string{"max_client_conn": strconv.Itoa(most + 100), "listen_backlog": "4096"}
+		pooler := try.Must(pgbouncer.Start(s.ctx, address, postgres.Superuser, limits))
 		defer func() { _ = pooler.Stop() }()
-		if err := s.tpcbFresh(); err != nil {
-			return err
-		}
+		s.tpcbFresh()
 		// So long that each connection has a transaction or two.
 		long := max(s.seconds, 10*time.Second)
-		ours, err := s.hold(pooler, manyConnections, long)
-		if err != nil {
-			return err
-		}
+		ours := s.hold(pooler, manyConnections, long)
 		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(manyConnections), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
 			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
-		if _, err := run(peer); err != nil {
-			return err
-		}
+		run(peer)
 		used, ok := peer.ProcessState.SysUsage().(*syscall.Rusage)
 		if !ok {
-			return fmt.Errorf("the memory of pgbench is not known on this system")
+			try.Fail("the memory of pgbench is not known on this system")
 		}
 		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
 			float64(ours.Client.RSS)/manyConnections/(1<<10), float64(used.Maxrss)/manyConnections, "≤ 1.00")
 		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")
-		all, err := s.hold(pooler, most, 3*long, "--local-address=127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
-		if err != nil {
-			return err
-		}
+		all := s.hold(pooler, most, 3*long, "--local-address=127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
 		s.row(fmt.Sprintf("connections: %d in one process: memory of the process for each", most), "%.1f KiB", float64(all.Client.RSS)/float64(most)/(1<<10), 0, "")
 		s.row(fmt.Sprintf("connections: %d in one process: transactions a second", most), "%.0f", all.speed().rate, 0, "")
-		return nil
 	})
 }
 
 // hold runs transactions from so many connections to the pooler.
-func (s *server) hold(pooler *pgbouncer.Pooler, count int, long time.Duration, args ...string) (*result, error) {
+func (s *server) hold(pooler *pgbouncer.Pooler, count int, long time.Duration, args ...string) *result {
 	return s.runWorkload("tpcb", append(args, "--db="+pooler.URL(postgres.Superuser, postgres.Superuser, "prepare=false&answer_timeout=2m"),
 		"--no-load", "--clients="+strconv.Itoa(count), "--duration="+long.String())...)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os/exec"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -9,13 +8,10 @@ import (
 
 // isolation measures how long the scripted schedules take at all levels of PostgreSQL:
 // most of it is waiting for steps that another transaction holds up.
-func (s *suite) isolation() error {
-	return s.serve(cluster.Alone(nil), func(s *server) error {
+func (s *suite) isolation() {
+	s.serve(cluster.Alone(nil), func(s *server) {
 		began := time.Now()
-		if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "isolation", "--schedules-only", "--json", "--db="+s.URL())); err != nil {
-			return err
-		}
+		s.command("isolation", "--schedules-only", "--json", "--db="+s.URL())
 		s.row("postgres: isolation, all levels, schedules alone", "%.1f s", time.Since(began).Seconds(), 0, "< 20 s")
-		return nil
 	})
 }

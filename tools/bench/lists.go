@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/check/lists"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/tools/try"
 )
 
 // The shape of the history for the check of lists.
@@ -21,7 +22,7 @@ const (
 // lists measures the check of list-append histories of growing length, to a verdict at strict
 // serializability. The history is made while it is read, and what that costs is measured
 // alone and taken away. Then a recorded run is checked as a user checks it.
-func (s *suite) lists() error {
+func (s *suite) lists() {
 	for _, count := range []int{10_000, 100_000, 1_000_000, 5_000_000, 10_000_000} {
 		var made, checked time.Duration // the least of all repeats
 		var used float64
@@ -35,16 +36,13 @@ func (s *suite) lists() error {
 			before := processorTime()
 			start = time.Now()
 			peak, stop := watchHeap()
-			report, err := lists.Check(s.ctx, lists.Input{
+			report := try.Must(lists.Check(s.ctx, lists.Input{
 				Expect: isolation.StrictSerializable, Transactions: serialLists(count), Complete: true, RealTime: true,
-			})
+			}))
 			took, cpu := time.Since(start), processorTime()-before
 			stop()
-			if err != nil {
-				return err
-			}
 			if len(report.Holds) != 1 || report.Holds[0] != isolation.StrictSerializable {
-				return fmt.Errorf("the check of a serial history of %d transactions says %v", count, report.Holds)
+				try.Fail("the check of a serial history of %d transactions says %v", count, report.Holds)
 			}
 			if repeat == 0 || took < checked {
 				made, checked, used, bytes = making, took, cpu.Seconds(), *peak
@@ -59,7 +57,7 @@ func (s *suite) lists() error {
 		s.row(name+"CPU seconds (making it included)", "%.2f", used, 0, "")
 		s.row(name+"memory a transaction, at the most", "%.0f B", float64(bytes)/float64(count), 0, "")
 	}
-	return s.checkRun("check append: from files", "transactions", "append", "≥ 500000")
+	s.checkRun("check append: from files", "transactions", "append", "≥ 500000")
 }
 
 // watchHeap measures the most that the heap takes until it is stopped.

@@ -6,53 +6,38 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"os"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"stroppy/internal/cluster"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/db/infinisql"
+	"stroppy/tools/try"
 )
 
 // infinisql measures the transaction of tpcb on InfiniSQL beside a bare loop over pgconn that
 // sends the same simple queries: by statements, and by the procedure.
-func (s *suite) infinisql() error {
-	c, err := infinisqlcluster.Starter(infinisql.Prepare)(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
-		fmt.Fprintln(os.Stderr, "bench: skipped engine: InfiniSQL:", err)
-		return nil
-	} else if err != nil {
-		return err
-	}
-	defer func() { _ = c.Stop() }()
-	for mode, args := range map[string][]string{"interactive": nil, "procedure": {"--history=false"}} {
-		if err := s.infinisqlMode(c.URL(), mode, args); err != nil {
-			return err
+func (s *suite) infinisql() {
+	engine(s, "InfiniSQL", infinisqlcluster.Starter(infinisql.Prepare), nil, func(address string) {
+		for mode, args := range map[string][]string{"interactive": nil, "procedure": {"--history=false"}} {
+			s.infinisqlMode(address, mode, args)
 		}
-	}
-	return nil
+	})
 }
 
 // infinisqlRows are the rows of each of the three tables, so many that few transactions meet.
 const infinisqlRows = 10_000
 
-func (s *suite) infinisqlMode(address, mode string, more []string) error {
+func (s *suite) infinisqlMode(address, mode string, more []string) {
 	args := slices.Concat([]string{"--db=" + address, "--mode=" + mode}, more)
 	load := slices.Concat(args, []string{"--scale=1", fmt.Sprintf("--ratio=%[1]d:%[1]d:%[1]d", infinisqlRows), "--count=1"})
-	if _, err := s.runWorkload("tpcb", load...); err != nil {
-		return err
-	}
-	ours, bare, err := s.inTurn("tpcb", append(args, fmt.Sprintf("--clients=%d", loopClients)), loopClients, func(ctx context.Context, client int) (loop, error) {
+	s.runWorkload("tpcb", load...)
+	args = append(args, fmt.Sprintf("--clients=%d", loopClients))
+	ours, bare := s.inTurn("tpcb", args, loopClients, func(ctx context.Context, client int) loop {
 		return newSimpleLoop(ctx, address, client, mode == "procedure")
 	})
-	if err != nil {
-		return err
-	}
 	s.row("infinisql "+mode+": client CPU a transaction (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
 	s.row("infinisql "+mode+": transactions a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
-	return nil
 }
 
 // simpleLoop makes the transaction of tpcb by simple queries.
@@ -62,23 +47,17 @@ type simpleLoop struct {
 	procedure bool
 }
 
-func newSimpleLoop(ctx context.Context, address string, client int, procedure bool) (loop, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
+func newSimpleLoop(ctx context.Context, address string, client int, procedure bool) loop {
+	u := try.Must(url.Parse(address))
 	u.Scheme, u.RawQuery = "postgres", "sslmode=disable"
-	conn, err := pgconn.Connect(ctx, u.String())
-	if err != nil {
-		return nil, err
-	}
-	return &simpleLoop{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1)), procedure: procedure}, nil
+	conn := try.Must(pgconn.Connect(ctx, u.String()))
+	return &simpleLoop{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1)), procedure: procedure}
 }
 
 func (l *simpleLoop) Close() error { return l.conn.Close(context.Background()) }
 
 // Once tries again what met another transaction.
-func (l *simpleLoop) Once(_ context.Context, n uint64) error {
+func (l *simpleLoop) Once(_ context.Context, n uint64) {
 	account, teller, branch := 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows)
 	delta := l.source.IntN(10_001) - 5000
 	statements := []string{
@@ -96,12 +75,11 @@ func (l *simpleLoop) Once(_ context.Context, n uint64) error {
 	for {
 		err := l.all(statements)
 		if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "42000" && e.Code != "55P03" && e.Code != "23000" {
-			return err
+			try.Check(err)
+			return
 		}
 		if !l.procedure {
-			if err := l.all([]string{"ROLLBACK"}); err != nil {
-				return err
-			}
+			try.Check(l.all([]string{"ROLLBACK"}))
 		}
 	}
 }

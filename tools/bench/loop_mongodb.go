@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,35 +13,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mongodb"
+	"stroppy/tools/try"
 )
 
 // mongodb measures a replica set of one member beside bare loops over the official library:
 // transfers, and the key-value profile.
-func (s *suite) mongodb() error {
-	c, err := mongodb.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
-		fmt.Fprintln(os.Stderr, "bench: skipped engine: mongodb:", err)
-		return nil
-	} else if err != nil {
-		return err
-	}
-	defer func() { _ = c.Stop() }()
-	client, err := mongo.Connect(options.Client().ApplyURI(c.URL()))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(s.ctx)) }()
-	data := client.Database("stroppy")
-	if err := s.besideLoop("mongodb", c.URL(), []string{"--overdraft-share=0"}, func(ctx context.Context, number int) (loop, error) {
-		return newMongoTransfers(ctx, data, number)
-	}); err != nil {
-		return err
-	}
-	args := []string{"--db=" + c.URL(), fmt.Sprintf("--clients=%d", loopClients)}
-	return s.besideReads("mongodb", "a bare loop", loopClients, args, func(ctx context.Context, client int) (loop, error) {
-		return newMongoReads(ctx, data, client)
+func (s *suite) mongodb() {
+	engine(s, "mongodb", mongodb.Start, nil, func(url string) {
+		client := try.Must(mongo.Connect(options.Client().ApplyURI(url)))
+		defer func() { _ = client.Disconnect(context.WithoutCancel(s.ctx)) }()
+		data := client.Database("stroppy")
+		s.besideLoop("mongodb", url, []string{"--overdraft-share=0"}, func(ctx context.Context, number int) loop {
+			return newMongoTransfers(ctx, data, number)
+		})
+		args := []string{"--db=" + url, fmt.Sprintf("--clients=%d", loopClients)}
+		s.besideReads("mongodb", "a bare loop", loopClients, args, func(ctx context.Context, client int) loop {
+			return newMongoReads(ctx, data, client)
+		})
 	})
 }
 
@@ -54,27 +42,19 @@ type mongoSession struct {
 	keys   []string // the ids of the collection
 }
 
-func newMongoSession(ctx context.Context, collection *mongo.Collection, client int) (*mongoSession, error) {
-	session, err := collection.Database().Client().StartSession(options.Session().SetDefaultTransactionOptions(
-		options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority())))
-	if err != nil {
-		return nil, err
-	}
+func newMongoSession(ctx context.Context, collection *mongo.Collection, client int) *mongoSession {
+	session := try.Must(collection.Database().Client().StartSession(options.Session().SetDefaultTransactionOptions(
+		options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()))))
 	s := &mongoSession{Session: session, source: rand.New(rand.NewPCG(uint64(client), 1))}
-	cursor, err := collection.Find(ctx, bson.D{}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetLimit(loopAccounts))
-	if err != nil {
-		return nil, err
-	}
+	cursor := try.Must(collection.Find(ctx, bson.D{}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetLimit(loopAccounts)))
 	var documents []struct {
 		ID string `bson:"_id"`
 	}
-	if err := cursor.All(ctx, &documents); err != nil {
-		return nil, err
-	}
+	try.Check(cursor.All(ctx, &documents))
 	for _, d := range documents {
 		s.keys = append(s.keys, d.ID)
 	}
-	return s, nil
+	return s
 }
 
 func (s *mongoSession) Close() error {
@@ -83,19 +63,18 @@ func (s *mongoSession) Close() error {
 }
 
 // transact tries again what met another transaction.
-func (s *mongoSession) transact(ctx context.Context, do func(ctx context.Context) error) error {
+func (s *mongoSession) transact(ctx context.Context, do func(ctx context.Context) error) {
 	ctx = mongo.NewSessionContext(ctx, s.Session)
 	for {
-		if err := s.StartTransaction(); err != nil {
-			return err
-		}
+		try.Check(s.StartTransaction())
 		err := do(ctx)
 		if err == nil {
-			return s.CommitTransaction(ctx)
+			try.Check(s.CommitTransaction(ctx))
+			return
 		}
 		_ = s.AbortTransaction(ctx)
 		if e := mongo.LabeledError(nil); !errors.As(err, &e) || !e.HasErrorLabel("TransientTransactionError") {
-			return err
+			try.Check(err)
 		}
 	}
 }
@@ -108,16 +87,13 @@ type mongoTransfers struct {
 	cents            [2]bson.Decimal128 // what the accounts get
 }
 
-func newMongoTransfers(ctx context.Context, data *mongo.Database, client int) (loop, error) {
+func newMongoTransfers(ctx context.Context, data *mongo.Database, client int) loop {
 	l := &mongoTransfers{accounts: data.Collection("stroppy_account"), ledger: data.Collection("stroppy_ledger")}
-	var err error
 	for i, text := range []string{"-0.01", "0.01"} {
-		if l.cents[i], err = bson.ParseDecimal128(text); err != nil {
-			return nil, err
-		}
+		l.cents[i] = try.Must(bson.ParseDecimal128(text))
 	}
-	l.mongoSession, err = newMongoSession(ctx, l.accounts, client)
-	return l, err
+	l.mongoSession = newMongoSession(ctx, l.accounts, client)
+	return l
 }
 
 // mongoAccount holds the fields read from an account's document, and mongoEntry a document of the ledger.
@@ -138,11 +114,11 @@ type (
 	}
 )
 
-func (l *mongoTransfers) Once(ctx context.Context, n uint64) error {
+func (l *mongoTransfers) Once(ctx context.Context, n uint64) {
 	from := l.source.IntN(len(l.keys))
 	to := (from + 1 + l.source.IntN(len(l.keys)-1)) % len(l.keys)
 	entry := mongoEntry{ID: int64(n + loopRun)}
-	return l.transact(ctx, func(ctx context.Context) error {
+	l.transact(ctx, func(ctx context.Context) error {
 		for i, key := range []string{l.keys[from], l.keys[to]} {
 			filter := bson.D{{Key: "_id", Value: key}}
 			if i == 0 {
@@ -170,16 +146,13 @@ type mongoReads struct {
 	value   string
 }
 
-func newMongoReads(ctx context.Context, data *mongo.Database, client int) (loop, error) {
+func newMongoReads(ctx context.Context, data *mongo.Database, client int) loop {
 	l := &mongoReads{records: data.Collection("stroppy_kv")}
-	var err error
-	if l.mongoSession, err = newMongoSession(ctx, l.records, client); err != nil {
-		return nil, err
-	}
+	l.mongoSession = newMongoSession(ctx, l.records, client)
 	var first mongoRecord
-	err = l.records.FindOne(ctx, bson.D{{Key: "_id", Value: l.keys[0]}}).Decode(&first)
+	try.Check(l.records.FindOne(ctx, bson.D{{Key: "_id", Value: l.keys[0]}}).Decode(&first))
 	l.value = strings.Repeat("v", len(first.Value))
-	return l, err
+	return l
 }
 
 type mongoRecord struct {
@@ -187,9 +160,9 @@ type mongoRecord struct {
 	Value string `bson:"record_value"`
 }
 
-func (l *mongoReads) Once(ctx context.Context, _ uint64) error {
+func (l *mongoReads) Once(ctx context.Context, _ uint64) {
 	filter, writes := bson.D{{Key: "_id", Value: l.keys[l.source.IntN(len(l.keys))]}}, l.source.IntN(10) == 0
-	return l.transact(ctx, func(ctx context.Context) error {
+	l.transact(ctx, func(ctx context.Context) error {
 		if writes {
 			_, err := l.records.UpdateOne(ctx, filter, bson.D{{Key: "$set", Value: bson.D{{Key: "record_value", Value: l.value}}}})
 			return err

@@ -4,30 +4,22 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/cockroach"
+	"stroppy/tools/try"
 )
 
 // cockroach measures transfers on one node of CockroachDB beside a bare loop over
 // pgconn, pipelined as ours.
-func (s *suite) cockroach() error {
-	c, err := cockroach.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
-		fmt.Fprintln(os.Stderr, "bench: skipped engine: cockroach:", err)
-		return nil
-	} else if err != nil {
-		return err
-	}
-	defer func() { _ = c.Stop() }()
-	return s.besideLoop("cockroach", c.URL(), []string{"--mode=pipelined"}, func(ctx context.Context, client int) (loop, error) {
-		return newPgconnLoop(ctx, "postgres"+c.URL()[len("cockroach"):], client)
+func (s *suite) cockroach() {
+	engine(s, "cockroach", cockroach.Start, nil, func(url string) {
+		s.besideLoop("cockroach", url, []string{"--mode=pipelined"}, func(ctx context.Context, client int) loop {
+			return newPgconnLoop(ctx, "postgres"+url[len("cockroach"):], client)
+		})
 	})
 }
 
@@ -57,45 +49,35 @@ const (
 	loopRun = 1 << 61 // added to the number of a transaction
 )
 
-func newPgconnLoop(ctx context.Context, url string, client int) (loop, error) {
-	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		return nil, err
-	}
+func newPgconnLoop(ctx context.Context, url string, client int) loop {
+	conn := try.Must(pgconn.Connect(ctx, url))
 	l := &pgconnLoop{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1)), args: make([]byte, 0, 1024)}
-	rows, err := conn.Exec(ctx, "SELECT bic, ban FROM stroppy_account").ReadAll()
-	if err != nil || len(rows) != 1 || len(rows[0].Rows) < 2 {
-		return nil, errors.Join(fmt.Errorf("read the accounts of the bare loop"), err, conn.Close(ctx))
+	rows := try.Must(conn.Exec(ctx, "SELECT bic, ban FROM stroppy_account").ReadAll())
+	if len(rows) != 1 || len(rows[0].Rows) < 2 {
+		try.Fail("the bare loop has no accounts")
 	}
 	for _, row := range rows[0].Rows {
-		ban, err := strconv.ParseUint(string(row[1]), 10, 64)
-		if err != nil {
-			return nil, errors.Join(err, conn.Close(ctx))
-		}
-		l.keys = append(l.keys, accountKey{row[0], ban})
+		l.keys = append(l.keys, accountKey{row[0], try.Must(strconv.ParseUint(string(row[1]), 10, 64))})
 	}
 	for name, sql := range map[string]string{"update": loopUpdate, "leg": loopLeg, "begin": "BEGIN", "commit": "COMMIT", "rollback": "ROLLBACK"} {
-		if _, err := conn.Prepare(ctx, name, sql, nil); err != nil {
-			return nil, errors.Join(err, conn.Close(ctx))
-		}
+		try.Must(conn.Prepare(ctx, name, sql, nil))
 	}
-	return l, nil
+	return l
 }
 
 func (l *pgconnLoop) Close() error { return l.conn.Close(context.Background()) }
 
 // Once tries again what met another transaction (SQLSTATE 40001).
-func (l *pgconnLoop) Once(ctx context.Context, n uint64) error {
+func (l *pgconnLoop) Once(ctx context.Context, n uint64) {
 	from := l.source.IntN(len(l.keys))
 	to := (from + 1 + l.source.IntN(len(l.keys)-1)) % len(l.keys)
 	for {
 		err := l.transfer(ctx, n+loopRun, min(from, to), max(from, to))
 		if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "40001" {
-			return err
+			try.Check(err)
+			return
 		}
-		if _, err := l.conn.ExecPrepared(ctx, "rollback", nil, nil, nil).Close(); err != nil {
-			return err
-		}
+		try.Must(l.conn.ExecPrepared(ctx, "rollback", nil, nil, nil).Close())
 	}
 }
 

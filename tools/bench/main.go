@@ -23,16 +23,16 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := bench(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(3)
-	}
+	try.Main("bench", 3, func() {
+		defer stop()
+		bench(ctx, os.Args[1:], os.Stdout)
+	})
 }
 
 // suite is one run of all measurements.
@@ -54,7 +54,7 @@ type suite struct {
 // parts are groups of measurements.
 var parts = []struct {
 	name    string
-	measure func(*suite) error
+	measure func(*suite)
 }{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
@@ -64,7 +64,7 @@ var parts = []struct {
 	{"mongodb", (*suite).mongodb}, {"lists", (*suite).lists}, {"registers", (*suite).registers}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
 
-func bench(ctx context.Context, args []string, out io.Writer) error {
+func bench(ctx context.Context, args []string, out io.Writer) {
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
@@ -75,43 +75,33 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	transactions := flags.Int("transactions", 5_000_000, "how many transactions the recordings have that are checked")
 	only := flags.String("only", "", "measure this part alone: "+strings.Join(names, ", ")+"; or several with commas between")
 	profile := flags.String("profile", "", "write a CPU profile of all that stroppy does into this file, such as "+releaseProfile+", by which releases are built")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return
+	} else {
+		try.Check(err)
 	}
 	if *repeats < 1 || *seconds < time.Second {
-		return fmt.Errorf("take at least one repeat and one second")
+		try.Fail("take at least one repeat and one second")
 	}
-	if err := os.Chdir("../.."); err != nil { // from tools/bench, its own module, to the program's
-		return err
-	}
-	dir, err := os.MkdirTemp("", "stroppy-bench-")
-	if err != nil {
-		return err
-	}
+	try.Check(os.Chdir("../..")) // from tools/bench, its own module, to the program's
+	dir := try.Must(os.MkdirTemp("", "stroppy-bench-"))
 	defer os.RemoveAll(dir)
 	s := &suite{
 		ctx: ctx, stroppy: filepath.Join(dir, "stroppy"), dir: dir, seconds: *seconds, repeats: *repeats, transactions: *transactions,
 		out: tabwriter.NewWriter(out, 0, 4, 2, ' ', 0),
 	}
-	if err := s.build(*profile != ""); err != nil {
-		return err
-	}
+	s.build(*profile != "")
+	defer func() { try.Check(s.out.Flush()) }()
 	fmt.Fprintln(s.out, "FIGURE\tSTROPPY\tPEER\tRATIO\tWANTED")
 	for _, p := range parts {
 		if *only != "" && !slices.Contains(strings.Split(*only, ","), p.name) {
 			continue
 		}
-		if err := p.measure(s); err != nil {
-			return errors.Join(err, s.out.Flush())
-		}
+		p.measure(s)
 	}
 	if *profile != "" {
-		return errors.Join(s.mergeProfiles(*profile), s.out.Flush())
+		s.mergeProfiles(*profile)
 	}
-	return s.out.Flush()
 }
 
 // row prints a measurement of one side or both, in the format of each; 0 is none.
@@ -154,40 +144,38 @@ func (r *result) speed() speed {
 }
 
 // drive runs a workload for as long as a measurement takes.
-func (s *suite) drive(workload string, args ...string) (*result, error) {
+func (s *suite) drive(workload string, args ...string) *result {
 	return s.runWorkload(workload, append(args, "--duration="+s.seconds.String())...)
 }
 
 // runWorkload runs a workload and returns its result.json.
-func (s *suite) runWorkload(workload string, args ...string) (*result, error) {
+func (s *suite) runWorkload(workload string, args ...string) *result {
 	return s.runChecked(workload, append([]string{"--no-check"}, args...)...)
 }
 
 // runChecked does the same with a run that is checked.
-func (s *suite) runChecked(workload string, args ...string) (*result, error) {
+func (s *suite) runChecked(workload string, args ...string) *result {
 	out := filepath.Join(s.dir, "run")
 	defer os.RemoveAll(out)
 	args = append([]string{"run", workload, "--json", "--out=" + out}, args...)
 	command := exec.CommandContext(s.ctx, s.stroppy, args...)
 	command.Env = append(os.Environ(), "CPU_PROFILES="+s.profiles)
-	text, err := run(command)
-	if err != nil {
-		return nil, err
-	}
+	text := run(command)
 	var r result
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("read the result of stroppy %v: %w", args, err)
-	}
-	return &r, nil
+	try.Check(json.Unmarshal(text, &r))
+	return &r
 }
+
+// command runs stroppy.
+func (s *suite) command(args ...string) { run(exec.CommandContext(s.ctx, s.stroppy, args...)) }
 
 // run runs a command and returns its standard output; its standard error is part
 // of the error.
-func run(cmd *exec.Cmd) ([]byte, error) {
+func run(cmd *exec.Cmd) []byte {
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(complaints.Bytes()))
+		try.Fail("run %s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(complaints.Bytes()))
 	}
-	return out.Bytes(), nil
+	return out.Bytes()
 }

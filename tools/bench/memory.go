@@ -11,17 +11,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // memoryOfChecks measures how much anonymous memory the check takes of each kind of run, as the
 // table in docs/explanation/method.md has it.
-func (s *suite) memoryOfChecks() error {
+func (s *suite) memoryOfChecks() {
 	sample := filepath.Join(s.dir, "sample")
 	defer os.RemoveAll(sample)
-	if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "run", "bank", "--db=memory:", "--seed=1", "--accounts=100000", "--count=1", "--audits=0",
-		"--warmup=0s", "--out="+sample)); err != nil {
-		return err
-	}
+	s.command("run", "bank", "--db=memory:", "--seed=1", "--accounts=100000", "--count=1", "--audits=0", "--warmup=0s", "--out="+sample)
 	hour := recording{clients: 8, count: s.transactions, pace: time.Hour / time.Duration(s.transactions)}
 	audited, torn, open, lost, openLost := hour, hour, hour, hour, hour
 	audited.audits, torn.audits, torn.skews, open.audits, open.open = 3600, 3600, 60, 3600, true
@@ -40,20 +39,15 @@ func (s *suite) memoryOfChecks() error {
 		{"with 3,600 whole audits and 60 lost transfers, without the end state", openLost, "UNKNOWN", "", nil},
 	} {
 		dir := filepath.Join(s.dir, "recorded")
-		err := c.record(sample, dir)
-		if err == nil {
-			name := fmt.Sprintf("check memory: bank, 100,000 accounts, %d transactions, %s", c.count, c.name)
-			err = s.memoryOfCheck(name, dir, c.verdict, c.wanted, c.args...)
-		}
-		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-			return err
-		}
+		c.record(sample, dir)
+		s.memoryOfCheck(fmt.Sprintf("check memory: bank, 100,000 accounts, %d transactions, %s", c.count, c.name), dir, c.verdict, c.wanted, c.args...)
+		try.Check(os.RemoveAll(dir))
 	}
-	return s.memoryOfWorkloads()
+	s.memoryOfWorkloads()
 }
 
 // memoryOfWorkloads does the same of runs of the other workloads on memory:.
-func (s *suite) memoryOfWorkloads() error {
+func (s *suite) memoryOfWorkloads() {
 	for _, args := range [][]string{
 		{"bank", "--accounts=10000", "--opening-share=0.2", "--predicate-share=0.1"},
 		{"tpcb", "--versions"}, {"kv", "--value-size=64"}, {"events", "--value-size=64"}, {"append"},
@@ -61,39 +55,32 @@ func (s *suite) memoryOfWorkloads() error {
 		dir, count := filepath.Join(s.dir, "recorded"), max(1, s.transactions/5)
 		all := append([]string{"run"}, args...)
 		all = append(all, "--db=memory:", "--seed=1", "--out="+dir, "--count="+strconv.Itoa(count))
-		_, err := run(exec.CommandContext(s.ctx, s.stroppy, all...))
-		if err == nil {
-			err = s.memoryOfCheck(fmt.Sprintf("check memory: %s, %d transactions", strings.Join(args, " "), count), dir, "VALID", "")
-		}
-		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-			return err
-		}
+		s.command(all...)
+		s.memoryOfCheck(fmt.Sprintf("check memory: %s, %d transactions", strings.Join(args, " "), count), dir, "VALID", "")
+		try.Check(os.RemoveAll(dir))
 	}
-	return nil
 }
 
 // memoryOfCheck prints the highest anonymous memory of a process that checks a directory.
-func (s *suite) memoryOfCheck(name, dir, verdict, wanted string, args ...string) error {
+func (s *suite) memoryOfCheck(name, dir, verdict, wanted string, args ...string) {
 	cmd := exec.CommandContext(s.ctx, s.stroppy, append([]string{"check", dir}, args...)...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	try.Check(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	peak := int64(0)
 	for tick := time.Tick(10 * time.Millisecond); ; {
 		select {
 		case err := <-ended:
-			if err != nil && !errors.As(err, new(*exec.ExitError)) {
-				return err
+			if !errors.As(err, new(*exec.ExitError)) {
+				try.Check(err)
 			}
 			if !strings.HasPrefix(out.String(), verdict) {
-				return fmt.Errorf("%s does not say %s: %.500s", cmd, verdict, out.String())
+				try.Fail("%s does not say %s: %.500s", cmd, verdict, out.String())
 			}
 			s.row(name, "%.0f MB", float64(peak)/1e6, 0, wanted)
-			return nil
+			return
 		case <-tick:
 			peak = max(peak, anonymous(cmd.Process.Pid))
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"stroppy/internal/cluster"
 	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/tools/try"
 )
 
 // transfersOnly takes everything but plain transfers out of the mix, so that
@@ -19,52 +19,37 @@ var transfersOnly = []string{"--seed=1", "--payroll-share=0", "--two-account-sha
 
 // harness measures the tool itself: transactions against noop: with history and
 // histograms on.
-func (s *suite) harness() error {
-	r, err := s.drive("bank", append(transfersOnly, "--db=noop:")...)
-	if err != nil {
-		return err
-	}
+func (s *suite) harness() {
+	r := s.drive("bank", append(transfersOnly, "--db=noop:")...)
 	s.row("noop: transfers a second", "%.0f", r.speed().rate, 0, "≥ 1000000 on two cores")
 	s.row("noop: CPU a transfer", "%.2f µs", r.speed().cost, 0, "")
-	return nil
 }
 
 // memory measures what 50 million accounts cost while transfers run on them.
-func (s *suite) memory() error {
+func (s *suite) memory() {
 	for _, zipfian := range []string{"--zipfian=false", "--zipfian=true"} {
-		r, err := s.drive("bank", "--seed=1", "--db=noop:", "--accounts=50000000", "--clients=16", zipfian, "--audits=1", "--no-load")
-		if err != nil {
-			return err
-		}
+		r := s.drive("bank", "--seed=1", "--db=noop:", "--accounts=50000000", "--clients=16", zipfian, "--audits=1", "--no-load")
 		s.row("noop: memory with 50,000,000 accounts, "+zipfian[2:], "%.0f MB", float64(r.Client.RSS)/1e6, 0, "< 200 MB")
 	}
-	return nil
 }
 
 // bank measures the load of a million accounts and transfers in each mode beside
 // pgbench's TPC-B.
-func (s *suite) bank() error {
-	return s.serve(cluster.Alone(nil), func(s *server) error {
-		a, b, err := s.loads(s.timed(s.stroppy, "pop", "--db="+s.URL(), "--accounts=1000000", "--seed=1"),
+func (s *suite) bank() {
+	s.serve(cluster.Alone(nil), func(s *server) {
+		a, b := s.loads(s.timed(s.stroppy, "pop", "--db="+s.URL(), "--accounts=1000000", "--seed=1"),
 			s.timed(s.pgbench, "-i", "-s", "10", "-q", s.URL()))
-		if err != nil {
-			return err
-		}
 		s.row("postgres: load 1,000,000 accounts (pgbench -i -s 10)", "%.2f s", a, b, "≤ 0.90")
 		all, modes := []contender{s.theirs("pgbench", "-c", "16", "-j", "2")}, []string{"pipelined", "interactive", "procedure"}
 		for _, mode := range modes {
 			all = append(all, s.ours(mode, "bank", append(slices.Clone(transfersOnly), "--mode="+mode)...))
 		}
-		reached, err := contest(1, all, nil, nil)
-		if err != nil {
-			return err
-		}
+		reached := contest(1, all, nil, nil)
 		for i, mode := range modes {
 			ours, peer := reached[mode], reached["pgbench"]
 			s.row("postgres: client CPU a transfer, 16 clients, "+mode, "%.1f µs", ours.cost, peer.cost, []string{"≤ 30 µs", "", ""}[i])
 			s.row("postgres: transfers a second, "+mode+" (pgbench: TPC-B)", "%.0f", ours.rate, peer.rate, "")
 		}
-		return nil
 	})
 }
 
@@ -110,25 +95,20 @@ var tpcbScripts = map[string]string{
 
 // tpcb measures the transaction of TPC-B beside pgbench on the same tables: the load, then each mode. On a disk both
 // wait much of the time; in memory the cost of each side remains.
-func (s *suite) tpcb() error {
-	onDisk := s.serve(cluster.Alone(nil), func(s *server) error {
-		if err := s.tpcbLoads(); err != nil {
-			return err
-		}
-		return s.tpcbModes("disk")
+func (s *suite) tpcb() {
+	s.serve(cluster.Alone(nil), func(s *server) {
+		s.tpcbLoads()
+		s.tpcbModes("disk")
 	})
-	if onDisk != nil {
-		return onDisk
-	}
 	inMemory := cluster.Alone(nil)
 	inMemory.InMemory = true
-	return s.serve(inMemory, func(s *server) error { return s.tpcbModes("memory") })
+	s.serve(inMemory, func(s *server) { s.tpcbModes("memory") })
 }
 
 // tpcbModes compares each mode with the same mode of pgbench, with one thread. It also prints the speed of pgbench's
 // own transaction, whose BEGIN has a round trip of its own: with the simple protocol, which is pgbench's default, and
 // prepared with one and two threads.
-func (s *server) tpcbModes(medium string) error {
+func (s *server) tpcbModes(medium string) {
 	all := []contender{
 		s.theirs("by default", "-c", "8", "-M", "simple"),
 		s.theirs("-M prepared", "-c", "8"), s.theirs("-M prepared -j 2", "-c", "8", "-j", "2"),
@@ -136,18 +116,13 @@ func (s *server) tpcbModes(medium string) error {
 	printed := len(all)
 	for name, text := range tpcbScripts {
 		script := filepath.Join(s.dir, name+".sql")
-		if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
-			return err
-		}
+		try.Check(os.WriteFile(script, []byte(text), 0o644))
 		all = append(all, s.theirs(name, "-c", "8", "-f", script, "-D", "scale="+strconv.Itoa(tpcbScale)))
 	}
 	for _, mode := range tpcbModes {
 		all = append(all, s.ours(mode.name, "tpcb", tpcbClients, "--mode="+mode.name))
 	}
-	reached, err := contest(tpcbTurns, all, s.tpcbFresh, s.settle)
-	if err != nil {
-		return err
-	}
+	reached := contest(tpcbTurns, all, s.tpcbFresh, s.settle)
 	for _, mode := range tpcbModes {
 		name, ours, peer := fmt.Sprintf("tpcb: %s, 8 clients, %s", medium, mode.name), reached[mode.name], reached[mode.peer]
 		s.row(name+": transactions a second", "%.0f", ours.rate, peer.rate, mode.rate)
@@ -156,39 +131,27 @@ func (s *server) tpcbModes(medium string) error {
 	for _, c := range all[:printed] {
 		s.row(fmt.Sprintf("tpcb: %s: transactions a second of pgbench, its own transaction, %s", medium, c.name), "%.0f", 0, reached[c.name].rate, "")
 	}
-	return nil
 }
 
 // tpcbLoad replaces the tables, runs one transaction on them, and returns the seconds
 // that the load took.
-func (s *server) tpcbLoad() (float64, error) {
-	r, err := s.runWorkload("tpcb", "--db="+s.URL(), tpcbClients, "--scale="+strconv.Itoa(tpcbScale), "--seed=1", "--count=1")
-	if err != nil {
-		return 0, err
-	}
-	return r.Load.Seconds, nil
+func (s *server) tpcbLoad() float64 {
+	r := s.runWorkload("tpcb", "--db="+s.URL(), tpcbClients, "--scale="+strconv.Itoa(tpcbScale), "--seed=1", "--count=1")
+	return r.Load.Seconds
 }
 
 // tpcbFresh replaces the tables, with what is to be written to the disk written.
-func (s *server) tpcbFresh() error {
-	if _, err := s.tpcbLoad(); err != nil {
-		return err
-	}
-	return s.settle()
+func (s *server) tpcbFresh() {
+	s.tpcbLoad()
+	s.settle()
 }
 
 // tpcbLoads measures both loads, each into a database of its own.
-func (s *server) tpcbLoads() error {
-	if err := s.sql("CREATE DATABASE pgbench"); err != nil {
-		return err
-	}
+func (s *server) tpcbLoads() {
+	s.sql("CREATE DATABASE pgbench")
 	peer := s.URLFor(postgres.Superuser, "", "pgbench")
-	a, b, err := s.loads(s.tpcbLoad, s.timed(s.pgbench, "-i", "-q", "-s", strconv.Itoa(tpcbScale), peer))
-	if err != nil {
-		return err
-	}
+	a, b := s.loads(s.tpcbLoad, s.timed(s.pgbench, "-i", "-q", "-s", strconv.Itoa(tpcbScale), peer))
 	s.row(fmt.Sprintf("tpcb: load, rows a second (pgbench -i -s %d)", tpcbScale), "%.0f", tpcbRows/a, tpcbRows/b, "≥ 0.90")
-	return nil
 }
 
 // kvTurns is how often each contender of kv is measured, a third as long as others: what the
@@ -211,31 +174,22 @@ SELECT record_value FROM peer_records WHERE record_key = :k;
 // same length. It reads one after another on each connection, and with several in progress, which pgbench cannot do.
 // The peers are pgbench -S and pgbench with our statement, with one thread. The speeds with two threads, and with one
 // per connection as ours has, are printed.
-func (s *suite) kv() error {
-	r, err := s.drive("kv", "--db=noop:", "--clients=2")
-	if err != nil {
-		return err
-	}
+func (s *suite) kv() {
+	r := s.drive("kv", "--db=noop:", "--clients=2")
 	s.row("kv: noop: operations a second, 90 % reads", "%.0f", r.speed().rate, 0, "≥ 1500000 on two cores")
 	s.row("kv: noop: CPU an operation", "%.2f µs", r.speed().cost, 0, "")
 
 	// All rows of both stay in memory, so that neither side reads more pages.
-	return s.serve(cluster.Alone(map[string]string{"shared_buffers": "640MB"}), func(s *server) error {
-		_, initialized := s.timed(s.pgbench, "-i", "-q", "-s", "10", s.URL())()
-		if initialized != nil {
-			return initialized
-		}
-		if _, err := s.runWorkload("kv", "--records=1000000", "--key-size=16", "--value-size=84", "--seed=1", "--db="+s.URL(), "--count=1"); err != nil {
-			return err
-		}
+	s.serve(cluster.Alone(map[string]string{"shared_buffers": "640MB"}), func(s *server) {
+		s.timed(s.pgbench, "-i", "-q", "-s", "10", s.URL())()
+		s.runWorkload("kv", "--records=1000000", "--key-size=16", "--value-size=84", "--seed=1", "--db="+s.URL(), "--count=1")
 		// pgbench -i has vacuumed its tables.
-		if err := errors.Join(s.sql(peerRecords), s.sql("VACUUM ANALYZE stroppy_kv"), s.sql("VACUUM ANALYZE peer_records"), s.settle()); err != nil {
-			return err
+		for _, statement := range []string{peerRecords, "VACUUM ANALYZE stroppy_kv", "VACUUM ANALYZE peer_records"} {
+			s.sql(statement)
 		}
+		s.settle()
 		script := filepath.Join(s.dir, "reads.sql")
-		if err := os.WriteFile(script, []byte(peerReads), 0o644); err != nil {
-			return err
-		}
+		try.Check(os.WriteFile(script, []byte(peerReads), 0o644))
 		reads := func(name, inFlight string) contender {
 			return s.ours(name, "kv", "--read-share=1", "--update-share=0", "--clients=8", "--in-flight="+inFlight)
 		}
@@ -246,10 +200,7 @@ func (s *suite) kv() error {
 		}
 		defer func(whole time.Duration) { s.seconds = whole }(s.seconds)
 		s.seconds = max(s.seconds/3, time.Second)
-		rates, costs, err := inTurns(kvTurns, all, nil, nil)
-		if err != nil {
-			return err
-		}
+		rates, costs := inTurns(kvTurns, all, nil, nil)
 		reached := medians(rates, costs)
 		for _, side := range [][2]string{
 			{"1", "pgbench -S"}, {"2", "pgbench -S -j 2"}, {"8", "pgbench -S -j 8"},
@@ -269,6 +220,5 @@ func (s *suite) kv() error {
 		for _, threads := range []string{"2", "8"} {
 			s.row("kv: postgres: reads a second of pgbench -S -j "+threads, "%.0f", 0, reached[threads].rate, "")
 		}
-		return nil
 	})
 }

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"container/heap"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/tools/try"
 )
 
 // recording is a history that the bench makes by itself, as a database records it that
@@ -49,44 +48,28 @@ func (h *byCommit) Pop() any {
 
 // record writes the recording into dir, over the accounts that a run recorded in sample,
 // which a seed has made the same way. It is a pure function of both.
-func (r recording) record(sample, dir string) error {
-	header, accounts, err := loaded(filepath.Join(sample, "history"))
-	if err != nil {
-		return err
-	}
+func (r recording) record(sample, dir string) {
+	header, accounts := loaded(filepath.Join(sample, "history"))
 	header.Clients = r.clients + 2 // the last ones audit, and inquire
 	header.Keys["audits"] = strconv.Itoa(min(1, r.audits))
 	folder := filepath.Join(dir, "history")
-	out, err := history.Create(folder, header, header.Clients)
-	if err != nil {
-		return err
-	}
-	end, err := history.CreateEnd(folder)
-	if err != nil {
-		return err
-	}
-	if err := r.drive(out, end, accounts); err != nil {
-		return err
-	}
+	out := try.Must(history.Create(folder, header, header.Clients))
+	end := try.Must(history.CreateEnd(folder))
+	r.drive(out, end, accounts)
 	for i := range header.Clients {
-		if err := out.Client(i).Flush(); err != nil {
-			return err
-		}
+		try.Check(out.Client(i).Flush())
 	}
 	for _, a := range accounts {
-		if err := end.Object(a); err != nil {
-			return err
-		}
+		try.Check(end.Object(a))
 	}
-	err = errors.Join(end.Close(), out.Close())
+	try.Check(errors.Join(end.Close(), out.Close()))
 	if r.open {
-		err = errors.Join(err, os.Remove(filepath.Join(folder, "end-objects.bin")), os.Remove(filepath.Join(folder, "end-ledger.bin")))
+		try.Check(errors.Join(os.Remove(filepath.Join(folder, "end-objects.bin")), os.Remove(filepath.Join(folder, "end-ledger.bin"))))
 	}
-	return err
 }
 
 // drive has every client do one transfer after another.
-func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts []history.Object) error {
+func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts []history.Object) {
 	rng := rand.New(rand.NewPCG(1, uint64(r.count)))
 	// The speed of the database does not depend on the number of clients.
 	service := int64(cmp.Or(r.pace, 10*time.Microsecond)) * int64(r.clients)
@@ -105,9 +88,7 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 	for i := range r.count {
 		t := begun[0]
 		if r.audits > 0 && i%(r.count/r.audits) == 0 {
-			if err := a.audit(t.commit); err != nil {
-				return err
-			}
+			a.audit(t.commit)
 		}
 		tx.ID = history.NewID(1, t.client, t.sequence)
 		tx.Due, tx.Sent, tx.Try, tx.End = t.try, t.try, t.try, t.commit+t.after
@@ -131,23 +112,16 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 				continue
 			}
 			a.Value, a.Version, a.Writer = a.Value+op.Amount, a.Version+1, tx.ID
-			if err := end.Row(history.Row{Transaction: tx.ID, Number: uint32(i), Object: n, Amount: op.Amount, Version: a.Version}); err != nil {
-				return err
-			}
+			try.Check(end.Row(history.Row{Transaction: tx.ID, Number: uint32(i), Object: n, Amount: op.Amount, Version: a.Version}))
 		}
-		if err := out.Client(int(t.client)).Append(&tx); err != nil {
-			return err
-		}
+		try.Check(out.Client(int(t.client)).Append(&tx))
 		if torn {
 			q.see(&accounts[to])
-			if err := q.end(t.commit); err != nil {
-				return err
-			}
+			q.end(t.commit)
 		}
 		begun[0] = next(t.client, t.sequence+1, tx.End)
 		heap.Fix(&begun, 0)
 	}
-	return nil
 }
 
 // auditor is a client that reads all accounts at once.
@@ -165,7 +139,7 @@ const (
 	audit   = 1*history.Numbered | history.ReadOnly | history.Background
 )
 
-func (a *auditor) audit(at int64) error {
+func (a *auditor) audit(at int64) {
 	a.id++
 	a.ops = a.ops[:0]
 	for i := range a.accounts {
@@ -173,9 +147,9 @@ func (a *auditor) audit(at int64) error {
 	}
 	began := max(a.until, at-500)
 	a.until = max(began, at+500)
-	return a.out.Append(&history.Transaction{
+	try.Check(a.out.Append(&history.Transaction{
 		ID: a.id, Kind: audit, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: a.until, Ops: a.ops,
-	})
+	}))
 }
 
 // inquirer is a client that reads one account after the other.
@@ -188,15 +162,14 @@ type inquirer struct {
 
 func (q *inquirer) see(a *history.Object) { q.ops = append(q.ops, seen(a)) }
 
-func (q *inquirer) end(at int64) error {
+func (q *inquirer) end(at int64) {
 	q.id++
 	began := max(q.until, at-500)
 	q.until = max(began, at+500)
-	err := q.out.Append(&history.Transaction{
+	try.Check(q.out.Append(&history.Transaction{
 		ID: q.id, Kind: inquiry, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: q.until, Ops: q.ops,
-	})
+	}))
 	q.ops = q.ops[:0]
-	return err
 }
 
 func seen(a *history.Object) history.Op {
@@ -211,46 +184,33 @@ func (r recording) pick(rng *rand.Rand, accounts []history.Object) uint64 {
 }
 
 // loaded returns the header of a recorded run and the accounts as its load made them.
-func loaded(folder string) (history.Header, []history.Object, error) {
-	in, err := history.Open(folder)
-	if err != nil {
-		return history.Header{}, nil, err
-	}
+func loaded(folder string) (history.Header, []history.Object) {
+	in := try.Must(history.Open(folder))
 	defer in.Close()
-	end, err := history.OpenEnd(folder)
-	if err != nil {
-		return history.Header{}, nil, err
-	}
+	end := try.Must(history.OpenEnd(folder))
 	defer end.Close()
 	header := in.Header()
 	header.Keys["audits"] = "0"
 	accounts := make([]history.Object, header.Objects)
 	for a, err := range end.Objects() {
-		if err != nil {
-			return header, nil, err
-		}
+		try.Check(err)
 		accounts[a.N] = history.Object{N: a.N, Value: a.Value}
 	}
 	for row, err := range end.Rows() {
-		if err != nil {
-			return header, nil, err
-		}
+		try.Check(err)
 		accounts[row.Object].Value -= row.Amount
 	}
 	if len(accounts) < 2 {
-		return header, nil, fmt.Errorf("the sample in %s has too few accounts", folder)
+		try.Fail("the sample in %s has too few accounts", folder)
 	}
-	return header, accounts, nil
+	return header, accounts
 }
 
 // checks measures how fast recorded transfers are checked, and in how much memory.
-func (s *suite) checks() error {
+func (s *suite) checks() {
 	sample := filepath.Join(s.dir, "sample")
 	defer os.RemoveAll(sample)
-	if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "run", "bank", "--db=memory:", "--seed=1", "--accounts=1000000", "--count=1", "--audits=0",
-		"--warmup=0s", "--out="+sample)); err != nil {
-		return err
-	}
+	s.command("run", "bank", "--db=memory:", "--seed=1", "--accounts=1000000", "--count=1", "--audits=0", "--warmup=0s", "--out="+sample)
 	for _, c := range []struct {
 		name string
 		recording
@@ -259,39 +219,28 @@ func (s *suite) checks() error {
 		{"uniform, 16 clients", recording{clients: 16, count: s.transactions}, "≥ 3000000"},
 		{"half on 100 accounts, 4,096 clients", recording{clients: 4096, count: s.transactions, hot: 100}, "≥ 1000000"},
 	} {
-		if err := s.checkRecorded(sample, "check bank: 1,000,000 accounts, "+c.name, c.recording, c.wanted); err != nil {
-			return err
-		}
+		s.checkRecorded(sample, "check bank: 1,000,000 accounts, "+c.name, c.recording, c.wanted)
 	}
-	return nil
 }
 
-func (s *suite) checkRecorded(sample, name string, r recording, wanted string) error {
+func (s *suite) checkRecorded(sample, name string, r recording, wanted string) {
 	dir := filepath.Join(s.dir, "recorded")
 	defer os.RemoveAll(dir)
-	if err := r.record(sample, dir); err != nil {
-		return err
-	}
+	r.record(sample, dir)
 	// The first check measures the run, which a run does by itself.
-	if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "check", dir)); err != nil {
-		return err
-	}
-	return s.timeCheck(name, "transactions", dir, r.count, wanted, "< 1 GB")
+	s.command("check", dir)
+	s.timeCheck(name, "transactions", dir, r.count, wanted, "< 1 GB")
 }
 
 // timeCheck checks a recorded directory several times, each in a process of its own. The shortest time counts,
 // because other programs only add to it.
-func (s *suite) timeCheck(name, unit, dir string, count int, wanted, memory string) error {
+func (s *suite) timeCheck(name, unit, dir string, count int, wanted, memory string) {
 	var least usage
 	for range min(s.repeats, 3) {
-		one, err := s.measure("VALID", s.stroppy, "check", dir)
-		if err != nil {
-			return err
-		}
+		one := s.measure("VALID", s.stroppy, "check", dir)
 		least.least(one)
 	}
 	s.row(name+": "+unit+" per CPU-second", "%.0f", float64(count)/least.cpu, 0, wanted)
 	s.row(name+": "+unit+" a second", "%.0f", float64(count)/least.seconds, 0, "")
 	s.row(name+": memory", "%.0f MB", least.memory/1e6, 0, memory)
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // registerShape is a history of registers, in the text form of Plume and AWDIT.
@@ -30,7 +32,7 @@ func (r registerShape) String() string {
 
 // registers measures the check of causal consistency, from the file to the verdict, and how it grows. AWDIT checks
 // the same files if it is on PATH. It needs ten times the memory, and does not check the longest file.
-func (s *suite) registers() error {
+func (s *suite) registers() {
 	awdit, err := exec.LookPath("awdit")
 	if err != nil {
 		fmt.Fprintln(s.out, "registers: awdit is not on PATH, so nothing stands beside\t\t\t\t")
@@ -39,45 +41,32 @@ func (s *suite) registers() error {
 		{1_000_000, 10, 100_000, 20, 0}, {1_000_000, 50, 1000, 20, 0}, {1_000_000, 50, 1000, 2, 0}, {1_000_000, 100, 100, 5, 0}, {1_000_000, 100, 500_000, 10, 0},
 		{1_000_000, 50, 1000, 20, 0.0001}, {1_000_000, 100, 100, 5, 0.01},
 	} {
-		if err := s.register(shape, awdit, "≤ 1 of the peer's"); err != nil {
-			return err
-		}
+		s.register(shape, awdit, "≤ 1 of the peer's")
 	}
 	for _, operations := range []int{10_000, 100_000, 1_000_000, 10_000_000} {
-		if err := s.register(registerShape{operations, 50, 10_000, 10, 0}, "", ""); err != nil {
-			return err
-		}
+		s.register(registerShape{operations, 50, 10_000, 10, 0}, "", "")
 	}
-	return nil
 }
 
 // register measures one history.
-func (s *suite) register(shape registerShape, awdit, wanted string) error {
+func (s *suite) register(shape registerShape, awdit, wanted string) {
 	path := filepath.Join(s.dir, "registers.txt")
 	defer os.Remove(path)
-	if err := shape.write(path); err != nil {
-		return err
-	}
+	shape.write(path)
 	verdict := map[bool]string{false: "VALID", true: "INVALID"}[shape.stale > 0]
 	var ours, peer usage
 	for range min(s.repeats, 3) { // alternately, so that both have the same machine
-		one, err := s.measure(verdict, s.stroppy, "check", "--format=plume", "--expect=causal", path)
-		if err != nil {
-			return err
-		}
+		one := s.measure(verdict, s.stroppy, "check", "--format=plume", "--expect=causal", path)
 		ours.least(one)
 		if awdit == "" {
 			continue
 		}
-		if one, err = s.measure(map[string]string{"VALID": "Consistent.", "INVALID": "Inconsistent."}[verdict], awdit, "check", "--isolation=causal", path); err != nil {
-			return err
-		}
-		peer.least(one)
+		theirs := map[string]string{"VALID": "Consistent.", "INVALID": "Inconsistent."}[verdict]
+		peer.least(s.measure(theirs, awdit, "check", "--isolation=causal", path))
 	}
 	s.row(shape.String()+": seconds", "%.2f", ours.seconds, peer.seconds, wanted)
 	s.row(shape.String()+": CPU seconds", "%.2f", ours.cpu, peer.cpu, "")
 	s.row(shape.String()+": memory", "%.0f MB", ours.memory/1e6, peer.memory/1e6, "")
-	return nil
 }
 
 // usage holds the seconds, the processor seconds and the memory in bytes of a process.
@@ -91,33 +80,30 @@ func (u *usage) least(one usage) {
 }
 
 // measure runs a check, whose output must say the verdict.
-func (s *suite) measure(verdict, program string, args ...string) (usage, error) {
+func (s *suite) measure(verdict, program string, args ...string) usage {
 	cmd := exec.CommandContext(s.ctx, program, args...)
 	began := time.Now()
 	out, err := cmd.Output()
 	took := time.Since(began)
-	if err != nil && !errors.As(err, new(*exec.ExitError)) {
-		return usage{}, err
+	if !errors.As(err, new(*exec.ExitError)) {
+		try.Check(err)
 	}
 	if !strings.HasPrefix(string(out), verdict) && !strings.Contains(string(out), "\n"+verdict) {
-		return usage{}, fmt.Errorf("%s does not say %s of a history that is so: %s", cmd, verdict, out[max(0, len(out)-500):])
+		try.Fail("%s does not say %s of a history that is so: %s", cmd, verdict, out[max(0, len(out)-500):])
 	}
 	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return usage{}, errors.New("the memory of a process is not known on this system")
+		try.Fail("the memory of a process is not known on this system")
 	}
 	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	return usage{took.Seconds(), cpu, float64(used.Maxrss) * 1024}, nil
+	return usage{took.Seconds(), cpu, float64(used.Maxrss) * 1024}
 }
 
 // write writes the history of a store that runs one transaction after another, each of a
 // session drawn at random: a pure function of the shape. The sessions follow each other in
 // the file, as the testers write them.
-func (r registerShape) write(path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
+func (r registerShape) write(path string) {
+	file := try.Must(os.Create(path))
 	out := bufio.NewWriterSize(file, 1<<20)
 	rng := rand.New(rand.NewPCG(1, uint64(r.operations)))
 	sessions := make([][]byte, r.sessions)
@@ -142,9 +128,7 @@ func (r registerShape) write(path string) error {
 		}
 	}
 	for _, lines := range sessions {
-		if _, err := out.Write(lines); err != nil {
-			return errors.Join(err, file.Close())
-		}
+		try.Must(out.Write(lines))
 	}
-	return errors.Join(out.Flush(), file.Close())
+	try.Check(errors.Join(out.Flush(), file.Close()))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os/exec"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/stats"
+	"stroppy/tools/try"
 )
 
 // server is a PostgreSQL server on which both sides are measured alternately.
@@ -27,98 +27,69 @@ type server struct {
 const shutdownLimit = time.Minute
 
 // serve starts a server, hands it to measure and stops it.
-func (s *suite) serve(options cluster.Options, measure func(*server) error) error {
-	pgbench, err := postgres.PGBin("pgbench")
-	if err != nil {
-		return err
-	}
-	psql, err := postgres.PGBin("psql")
-	if err != nil {
-		return err
-	}
-	started, err := postgres.Start(s.ctx, options)
-	if err != nil {
-		return err
-	}
+func (s *suite) serve(options cluster.Options, measure func(*server)) {
+	pgbench := try.Must(postgres.PGBin("pgbench"))
+	psql := try.Must(postgres.PGBin("psql"))
+	started := try.Must(postgres.Start(s.ctx, options))
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), shutdownLimit)
 		defer cancel()
 		_ = errors.Join(started.Terminate(ctx), started.Stop())
 	}()
-	return measure(&server{s, started, pgbench, psql})
+	measure(&server{s, started, pgbench, psql})
 }
 
-func (s *server) sql(statement string) error {
-	_, err := run(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
-	return err
+func (s *server) sql(statement string) {
+	run(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
 }
 
 // settle writes what is to be written to the disk, so that nobody pays for the other's
 // pages.
-func (s *server) settle() error {
-	if err := s.sql("CHECKPOINT"); err != nil {
-		return err
-	}
-	_, err := run(exec.CommandContext(s.ctx, "sync"))
-	return err
+func (s *server) settle() {
+	s.sql("CHECKPOINT")
+	run(exec.CommandContext(s.ctx, "sync"))
 }
 
 // peer runs pgbench for as long as a measurement takes, with prepared statements unless the
 // arguments have another -M.
-func (s *server) peer(args ...string) (speed, error) {
+func (s *server) peer(args ...string) speed {
 	cmd := exec.CommandContext(s.ctx, s.pgbench, append([]string{"-n", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds()))}, append(args, s.URL())...)...)
-	text, err := run(cmd)
-	if err != nil {
-		return speed{}, err
-	}
-	number := func(before string, after byte) (float64, error) {
+	text := run(cmd)
+	number := func(before string, after byte) float64 {
 		_, rest, ok := bytes.Cut(text, []byte(before))
-		if end := bytes.IndexByte(rest, after); ok && end > 0 {
-			return strconv.ParseFloat(string(rest[:end]), 64)
+		end := bytes.IndexByte(rest, after)
+		if !ok || end <= 0 {
+			try.Fail("pgbench printed no %q: %s", before, text)
 		}
-		return 0, fmt.Errorf("pgbench printed no %q: %s", before, text)
+		return try.Must(strconv.ParseFloat(string(rest[:end]), 64))
 	}
-	tps, err := number("tps = ", ' ')
-	if err != nil {
-		return speed{}, err
-	}
-	count, err := number("actually processed: ", '\n')
-	if err != nil {
-		return speed{}, err
-	}
+	tps, count := number("tps = ", ' '), number("actually processed: ", '\n')
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return speed{rate: tps, cost: used.Seconds() * 1e6 / count}, nil
+	return speed{rate: tps, cost: used.Seconds() * 1e6 / count}
 }
 
 // contender is one side, or one way of it.
 type contender struct {
 	name  string
-	drive func() (speed, error)
+	drive func() speed
 }
 
 // ours runs a workload on what is loaded.
 func (s *server) ours(name, workload string, args ...string) contender {
-	return contender{name, func() (speed, error) {
-		r, err := s.drive(workload, append(args, "--db="+s.URL(), "--no-load")...)
-		if err != nil {
-			return speed{}, err
-		}
-		return r.speed(), nil
+	return contender{name, func() speed {
+		return s.drive(workload, append(args, "--db="+s.URL(), "--no-load")...).speed()
 	}}
 }
 
 func (s *server) theirs(name string, args ...string) contender {
-	return contender{name, func() (speed, error) { return s.peer(args...) }}
+	return contender{name, func() speed { return s.peer(args...) }}
 }
 
 // contest measures the contenders alternately and returns the medians of each. Each turn begins with another
 // contender, because tables grow. before begins a turn and between follows each measurement, unless they are nil.
-func contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
-	rates, costs, err := inTurns(turns, all, before, between)
-	if err != nil {
-		return nil, err
-	}
-	return medians(rates, costs), nil
+func contest(turns int, all []contender, before, between func()) map[string]speed {
+	rates, costs := inTurns(turns, all, before, between)
+	return medians(rates, costs)
 }
 
 func medians(rates, costs map[string][]float64) map[string]speed {
@@ -130,27 +101,22 @@ func medians(rates, costs map[string][]float64) map[string]speed {
 }
 
 // inTurns is contest, and returns what each contender reached in each turn.
-func inTurns(turns int, all []contender, before, between func() error) (rates, costs map[string][]float64, err error) {
+func inTurns(turns int, all []contender, before, between func()) (rates, costs map[string][]float64) {
 	rates, costs = map[string][]float64{}, map[string][]float64{}
 	for turn := range turns {
 		if before != nil {
-			if err := before(); err != nil {
-				return nil, nil, err
-			}
+			before()
 		}
 		for i := range all {
 			c := all[(i+turn)%len(all)]
-			reached, err := c.drive()
-			if err == nil && between != nil {
-				err = between()
-			}
-			if err != nil {
-				return nil, nil, err
+			reached := c.drive()
+			if between != nil {
+				between()
 			}
 			rates[c.name], costs[c.name] = append(rates[c.name], reached.rate), append(costs[c.name], reached.cost)
 		}
 	}
-	return rates, costs, nil
+	return rates, costs
 }
 
 // paired returns the median of the ratios of two sides that were measured in turns. low and high are its confidence
@@ -175,22 +141,19 @@ func paired(ours, peer []float64) (median, low, high float64) {
 
 // loads measures both loads alternately, A B B A, and returns the medians. So the remains of the load before, such as
 // recycled WAL, affect both alike.
-func (s *server) loads(ours, theirs func() (seconds float64, err error)) (a, b float64, err error) {
-	side := func(name string, load func() (float64, error)) contender {
-		return contender{name, func() (speed, error) {
-			seconds, err := load()
-			return speed{cost: seconds}, err
-		}}
+func (s *server) loads(ours, theirs func() (seconds float64)) (a, b float64) {
+	side := func(name string, load func() float64) contender {
+		return contender{name, func() speed { return speed{cost: load()} }}
 	}
-	reached, err := contest(s.repeats, []contender{side("theirs", theirs), side("ours", ours)}, s.settle, s.settle)
-	return reached["ours"].cost, reached["theirs"].cost, err
+	reached := contest(s.repeats, []contender{side("theirs", theirs), side("ours", ours)}, s.settle, s.settle)
+	return reached["ours"].cost, reached["theirs"].cost
 }
 
 // timed returns the seconds that a command takes.
-func (s *server) timed(name string, args ...string) func() (float64, error) {
-	return func() (float64, error) {
+func (s *server) timed(name string, args ...string) func() float64 {
+	return func() float64 {
 		start := time.Now()
-		_, err := run(exec.CommandContext(s.ctx, name, args...))
-		return time.Since(start).Seconds(), err
+		run(exec.CommandContext(s.ctx, name, args...))
+		return time.Since(start).Seconds()
 	}
 }

@@ -5,16 +5,15 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
-	"compress/flate"
 	"compress/gzip"
-	"fmt"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 )
 
@@ -24,175 +23,78 @@ type file struct {
 	text []byte
 }
 
-// entry is an entry of an archive: a folder if its name ends with a slash, else a file with a text or with the
-// content of path.
-type entry struct {
-	name  string
-	mode  fs.FileMode
-	owner int // user and group
-	text  []byte
-	path  string
+// tree holds the files and folders of an archive. All have the same time.
+type tree struct {
+	fstest.MapFS
+	time time.Time
 }
 
-func (e *entry) open() (io.ReadCloser, int64, error) {
-	if e.path == "" {
-		return io.NopCloser(bytes.NewReader(e.text)), int64(len(e.text)), nil
+func (r *release) tree() tree { return tree{fstest.MapFS{}, r.time} }
+
+// add adds a file, or a folder if mode has fs.ModeDir, and the folders above it.
+func (t tree) add(name string, mode fs.FileMode, text []byte) {
+	t.MapFS[name] = &fstest.MapFile{Data: text, Mode: mode, ModTime: t.time}
+	for dir := path.Dir(name); dir != "." && t.MapFS[dir] == nil; dir = path.Dir(dir) {
+		t.MapFS[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: t.time}
 	}
-	opened, err := os.Open(e.path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := opened.Stat()
-	if err != nil {
-		opened.Close()
-		return nil, 0, err
-	}
-	return opened, info.Size(), nil
 }
 
-// archive packs the binary with what stands beside it, in one folder: as zip for Windows,
-// which opens it without a program, else as tar with gzip.
-func (r *release) archive(out string, b binary) (name string, err error) {
-	entries := []entry{{name: b.target.program(), mode: 0o755, path: b.path}}
+// archive packs the binary and the files beside it in one folder: as zip for Windows, which opens it without
+// another program, and otherwise as tar with gzip.
+func (r *release) archive(out string, b binary) (name string) {
+	t, base := r.tree(), b.target.base()
+	t.add(path.Join(base, b.target.program()), 0o755, must(os.ReadFile(b.path)))
 	for _, f := range r.shared {
 		if strings.HasSuffix(f.name, ".ps1") == (b.target.os == "windows") || !strings.HasPrefix(f.name, "completions/") {
-			entries = append(entries, entry{name: f.name, mode: 0o644, text: f.text})
+			t.add(path.Join(base, f.name), 0o644, f.text)
 		}
 	}
-	for i := range entries {
-		entries[i].name = path.Join(b.target.base(), entries[i].name)
-	}
-	entries = withFolders(entries)
-	write := writeTarGzip
-	name = b.target.base() + ".tar.gz"
+	write, name := t.writeTarGzip, base+".tar.gz"
 	if b.target.os == "windows" {
-		write, name = writeZip, b.target.base()+".zip"
+		write, name = t.writeZip, base+".zip"
 	}
-	return name, written(filepath.Join(out, name), func(w io.Writer) error { return write(w, entries, r.time) })
+	written(filepath.Join(out, name), write)
+	return name
 }
 
-// withFolders adds the folders that the entries are in, and sorts all by name.
-func withFolders(entries []entry) []entry {
-	have := map[string]bool{}
-	for _, e := range entries {
-		have[e.name] = true
-	}
-	for _, e := range entries {
-		for dir := path.Dir(strings.TrimSuffix(e.name, "/")); dir != "."; dir = path.Dir(dir) {
-			if !have[dir+"/"] {
-				have[dir+"/"] = true
-				entries = append(entries, entry{name: dir + "/", mode: 0o755})
-			}
-		}
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	return entries
-}
-
-// written creates a file by a function, and removes it again where that fails.
-func written(path string, write func(io.Writer) error) error {
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	buffer := bufio.NewWriterSize(out, 1<<20)
-	if err = write(buffer); err == nil {
-		err = buffer.Flush()
-	}
-	if closed := out.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+// written creates a file by a function, and removes the file again if the function fails.
+func written(path string, write func(io.Writer)) {
+	out := must(os.Create(path))
+	err := attempt(func() {
+		buffer := bufio.NewWriterSize(out, 1<<20)
+		write(buffer)
+		check(buffer.Flush())
+	})
+	if err = errors.Join(err, out.Close()); err != nil {
 		os.Remove(path)
 	}
-	return err
+	check(err)
 }
 
-func writeTarGzip(w io.Writer, entries []entry, when time.Time) error {
-	packed, err := gzip.NewWriterLevel(w, gzip.DefaultCompression)
-	if err != nil {
-		return err
-	}
-	if err := writeTar(packed, entries, when); err != nil {
-		return err
-	}
-	return packed.Close()
+func (t tree) writeTarGzip(w io.Writer) {
+	packed := gzip.NewWriter(w)
+	t.writeTar(packed)
+	check(packed.Close())
 }
 
-// writeTar writes entries as they stand, all of the same time.
-func writeTar(w io.Writer, entries []entry, when time.Time) error {
+func (t tree) writeTar(w io.Writer) {
 	archive := tar.NewWriter(w)
-	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Mode: int64(e.mode), Uid: e.owner, Gid: e.owner, ModTime: when, Format: tar.FormatPAX}
-		if strings.HasSuffix(e.name, "/") {
-			header.Typeflag = tar.TypeDir
-			if err := archive.WriteHeader(header); err != nil {
-				return err
-			}
-			continue
-		}
-		content, size, err := e.open()
-		if err != nil {
-			return err
-		}
-		header.Typeflag, header.Size = tar.TypeReg, size
-		if err = archive.WriteHeader(header); err == nil {
-			_, err = io.Copy(archive, content)
-		}
-		content.Close()
-		if err != nil {
-			return fmt.Errorf("archive %s: %w", e.name, err)
-		}
-	}
-	return archive.Close()
+	check(archive.AddFS(t))
+	check(archive.Close())
 }
 
-func writeZip(w io.Writer, entries []entry, when time.Time) error {
+func (t tree) writeZip(w io.Writer) {
 	archive := zip.NewWriter(w)
-	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w, flate.DefaultCompression)
-	})
-	for _, e := range entries {
-		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: when}
-		if strings.HasSuffix(e.name, "/") {
-			header.Method = zip.Store
-			header.SetMode(fs.ModeDir | e.mode)
-			if _, err := archive.CreateHeader(header); err != nil {
-				return err
-			}
-			continue
-		}
-		header.SetMode(e.mode)
-		part, err := archive.CreateHeader(header)
-		if err != nil {
-			return err
-		}
-		content, _, err := e.open()
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(part, content)
-		content.Close()
-		if err != nil {
-			return fmt.Errorf("archive %s: %w", e.name, err)
-		}
-	}
-	return archive.Close()
+	check(archive.AddFS(t))
+	check(archive.Close())
 }
 
 // compressed packs a text with gzip, without a name or a time, as small as possible. Debian requires that for man
 // pages.
-func compressed(text []byte) ([]byte, error) {
+func compressed(text []byte) []byte {
 	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(text); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return packed.Bytes(), nil
+	w := must(gzip.NewWriterLevel(&packed, gzip.BestCompression))
+	must(w.Write(text))
+	check(w.Close())
+	return packed.Bytes()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"debug/buildinfo"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,19 +35,19 @@ func (t target) program() string {
 }
 
 // parseTargets reads targets with commas between them, each of which a release can be for.
-func parseTargets(names string) (list []target, err error) {
+func parseTargets(names string) (list []target) {
 	for name := range strings.SplitSeq(names, ",") {
 		if !slices.Contains(allTargets, name) {
-			return nil, fmt.Errorf("%q is no target: take some of %s", name, strings.Join(allTargets, ","))
+			fail("%q is no target: take some of %s", name, strings.Join(allTargets, ","))
 		}
 		system, arch, _ := strings.Cut(name, "/")
 		one := target{system, arch}
 		if slices.Contains(list, one) {
-			return nil, fmt.Errorf("the target %s stands twice in -targets", name)
+			fail("the target %s stands twice in -targets", name)
 		}
 		list = append(list, one)
 	}
-	return list, nil
+	return list
 }
 
 // binary is stroppy as it was built for a target.
@@ -72,31 +71,24 @@ func profileOf(root string) string {
 }
 
 // buildAll builds for the targets one after the other, because one build takes all processors.
-func (b *builder) buildAll(targets []target, log io.Writer) (list []binary, err error) {
+func (b *builder) buildAll(targets []target, log io.Writer) (list []binary) {
 	for _, t := range targets {
 		began := time.Now()
-		built, err := b.build(t)
-		if err != nil {
-			return nil, fmt.Errorf("build stroppy for %s: %w", t, err)
-		}
+		var built binary
+		doing("build stroppy for "+t.String(), func() { built = b.build(t) })
 		fmt.Fprintf(log, "%s built in %.0f s\n", t, time.Since(began).Seconds())
 		list = append(list, built)
 	}
-	return list, nil
+	return list
 }
 
-func (b *builder) build(t target) (binary, error) {
+func (b *builder) build(t target) binary {
 	path := filepath.Join(b.scratch, t.base(), t.program())
 	command := exec.Command("go", b.arguments(path)...)
 	command.Dir, command.Env = b.root, environment(os.Environ(), t)
-	if _, err := output(command); err != nil {
-		return binary{}, err
-	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return binary{}, err
-	}
-	return binary{t, path, info}, nil
+	output(command)
+	info := must(buildinfo.ReadFile(path))
+	return binary{t, path, info}
 }
 
 // arguments returns the arguments of the go command. The binary gets no symbols, no paths and no identity of the
@@ -130,21 +122,14 @@ type release struct {
 }
 
 // release reads from the binaries what they were built from, and makes what stands beside them.
-func (b *builder) release(binaries []binary) (*release, error) {
+func (b *builder) release(binaries []binary) *release {
 	r := &release{scratch: b.scratch}
 	info := binaries[0].info
-	var err error
-	if r.time, err = sourceTime(info, os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
-		return nil, err
-	}
+	r.time = sourceTime(info, os.Getenv("SOURCE_DATE_EPOCH"))
 	r.version, r.commit = versionOf(info), settingOf(info, "vcs.revision")
-	if r.shared, err = b.documents(r, binaries); err != nil {
-		return nil, err
-	}
-	if r.chartFiles, err = chartFiles(b.root, r.version); err != nil {
-		return nil, fmt.Errorf("read the Helm chart: %w", err)
-	}
-	return r, nil
+	r.shared = b.documents(r, binaries)
+	r.chartFiles = chartFiles(b.root, r.version)
+	return r
 }
 
 // versionOf returns the version that stroppy prints: the tag of the commit, or Go's pseudo-version. Sources without a
@@ -167,19 +152,19 @@ func settingOf(info *debug.BuildInfo, key string) string {
 }
 
 // sourceTime is SOURCE_DATE_EPOCH, in seconds since 1970, or else the time of the commit.
-func sourceTime(info *debug.BuildInfo, epoch string) (time.Time, error) {
+func sourceTime(info *debug.BuildInfo, epoch string) time.Time {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
 		if err != nil || seconds < 0 {
-			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q: it must be a number of seconds since 1970", epoch)
+			fail("SOURCE_DATE_EPOCH is %q: it must be a number of seconds since 1970", epoch)
 		}
-		return time.Unix(seconds, 0).UTC(), nil
+		return time.Unix(seconds, 0).UTC()
 	}
 	committed := settingOf(info, "vcs.time")
 	if committed == "" {
-		return time.Time{}, errors.New("the sources are not in a git repository, so that the time of the commit is not known: build from a clone, or set SOURCE_DATE_EPOCH")
+		fail("the sources are not in a git repository, so that the time of the commit is not known: build from a clone, or set SOURCE_DATE_EPOCH")
 	}
-	return time.Parse(time.RFC3339, committed)
+	return must(time.Parse(time.RFC3339, committed))
 }
 
 // host is the target of the machine that builds.

@@ -73,7 +73,8 @@ func TestSourceTime(t *testing.T) {
 		{stamped, "", commitTime}, {stamped, "86400", time.Unix(86400, 0)}, {bare, "86400", time.Unix(86400, 0)},
 		{bare, "", time.Time{}}, {stamped, "yesterday", time.Time{}}, {stamped, "-1", time.Time{}},
 	} {
-		got, err := sourceTime(c.info, c.epoch)
+		var got time.Time
+		err := attempt(func() { got = sourceTime(c.info, c.epoch) })
 		if (err != nil) != c.want.IsZero() || err == nil && !got.Equal(c.want) {
 			t.Errorf("%v, %q: %v, %v; want %v", c.info.Settings, c.epoch, got, err, c.want)
 		}

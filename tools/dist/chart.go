@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,9 +18,9 @@ const (
 var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 
 // chartFiles reads the chart, with the release's version in it.
-func chartFiles(root, version string) (list []file, err error) {
+func chartFiles(root, version string) (list []file) {
 	folder := filepath.Join(root, chartFolder)
-	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+	check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -34,15 +33,15 @@ func chartFiles(root, version string) (list []file, err error) {
 		}
 		list = append(list, file{name, text})
 		return err
-	})
-	return list, err
+	}))
+	return list
 }
 
 // chart packs the Helm chart, as `helm package` does.
-func (r *release) chart(out string) error {
-	var entries []entry
+func (r *release) chart(out string) {
+	t := r.tree()
 	for _, f := range r.chartFiles {
-		entries = append(entries, entry{name: "stroppy/" + f.name, mode: 0o644, text: f.text})
+		t.add("stroppy/"+f.name, 0o644, f.text)
 	}
-	return written(filepath.Join(out, chartName), func(w io.Writer) error { return writeTarGzip(w, entries, r.time) })
+	written(filepath.Join(out, chartName), t.writeTarGzip)
 }

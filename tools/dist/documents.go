@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,50 +19,27 @@ var shells = [][2]string{
 }
 
 // documents are the files that stand beside each binary.
-func (b *builder) documents(r *release, binaries []binary) (list []file, err error) {
+func (b *builder) documents(r *release, binaries []binary) (list []file) {
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(b.root, name))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, file{name, text})
+		list = append(list, file{name, must(os.ReadFile(filepath.Join(b.root, name)))})
 	}
-	commands, err := os.ReadFile(filepath.Join(b.root, "docs", "commands.md"))
-	if err != nil {
-		return nil, err
-	}
-	page, err := manual(commands, r.version, r.time)
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, file{"man/stroppy.1", page})
-	scripts, err := b.completions(binaries)
-	if err != nil {
-		return nil, err
-	}
-	notices, err := b.notices()
-	if err != nil {
-		return nil, err
-	}
-	return append(append(list, scripts...), file{"THIRD-PARTY-NOTICES", notices}), nil
+	commands := must(os.ReadFile(filepath.Join(b.root, "docs", "commands.md")))
+	list = append(list, file{"man/stroppy.1", manual(commands, r.version, r.time)})
+	return append(append(list, b.completions(binaries)...), file{"THIRD-PARTY-NOTICES", b.notices()})
 }
 
 // completions asks a stroppy of this machine for its scripts, which are the same everywhere.
-func (b *builder) completions(binaries []binary) (list []file, err error) {
+func (b *builder) completions(binaries []binary) (list []file) {
 	var own binary
 	if i := slices.IndexFunc(binaries, func(one binary) bool { return one.target == host() }); i >= 0 {
 		own = binaries[i]
-	} else if own, err = b.build(host()); err != nil {
-		return nil, fmt.Errorf("build stroppy for this machine, to ask it for its completions: %w", err)
+	} else {
+		own = b.build(host())
 	}
 	for _, shell := range shells {
-		script, err := output(exec.Command(own.path, "completion", shell[0]))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, file{shell[1], script})
+		list = append(list, file{shell[1], output(exec.Command(own.path, "completion", shell[0]))})
 	}
-	return list, nil
+	return list
 }
 
 // manualHead stands in the man page before what docs/commands.md says.
@@ -96,11 +72,11 @@ const manualEnd = `
 
 // manual makes the man page of docs/commands.md, which a test holds to what the commands say
 // of themselves.
-func manual(commands []byte, version string, when time.Time) ([]byte, error) {
+func manual(commands []byte, version string, when time.Time) []byte {
 	_, text, found := bytes.Cut(commands, []byte("-->\n"))
 	if !found || !bytes.Contains(text, []byte("\n## stroppy run\n")) {
-		return nil, errors.New("docs/commands.md has not its head or not the command stroppy run: go test ./internal/cli -run TestReference -update writes it")
+		fail("docs/commands.md has not its head or not the command stroppy run: go test ./internal/cli -run TestReference -update writes it")
 	}
 	head := fmt.Sprintf(manualHead, when.Format(time.DateOnly), version)
-	return md2man.Render(slices.Concat([]byte(head), text, []byte(manualEnd))), nil
+	return md2man.Render(slices.Concat([]byte(head), text, []byte(manualEnd)))
 }

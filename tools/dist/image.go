@@ -1,10 +1,12 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/pem"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -23,67 +25,40 @@ const imageName = "stroppy-image.oci.tar"
 const user = 65532
 
 // image makes one archive of the image for all the binaries' processors.
-func (r *release) image(out string, binaries []binary) (string, error) {
-	base, err := r.layer(withFolders(baseEntries()))
-	if err != nil {
-		return "", err
-	}
+func (r *release) image(out string, binaries []binary) string {
+	base := r.layer(r.baseTree())
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
-		one, err := r.imageOf(b, base)
-		if err != nil {
-			return "", err
-		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one,
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: r.imageOf(b, base),
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.target.os, Architecture: b.target.arch}}})
 	}
 	index = mutate.Annotations(index, r.annotations()).(v1.ImageIndex)
 	folder := filepath.Join(r.scratch, "image")
-	files, err := layout.Write(folder, empty.Index)
-	if err != nil {
-		return "", err
-	}
+	files := must(layout.Write(folder, empty.Index))
 	tag := strings.ReplaceAll(r.version, "+", "_") // which no tag may have
 	names := map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "localhost/stroppy:" + tag}
-	if err := files.AppendIndex(index, layout.WithAnnotations(names)); err != nil {
-		return "", err
-	}
-	entries, err := entriesOf(folder)
-	if err != nil {
-		return "", err
-	}
-	return imageName, written(filepath.Join(out, imageName), func(w io.Writer) error { return writeTar(w, entries, r.time) })
+	check(files.AppendIndex(index, layout.WithAnnotations(names)))
+	written(filepath.Join(out, imageName), r.treeOf(folder).writeTar)
+	return imageName
 }
 
 // imageOf makes the image for one processor.
-func (r *release) imageOf(b binary, base v1.Layer) (v1.Image, error) {
-	program, err := r.layer(withFolders([]entry{{name: "usr/bin/stroppy", mode: 0o755, path: b.path}}))
-	if err != nil {
-		return nil, err
-	}
+func (r *release) imageOf(b binary, base v1.Layer) v1.Image {
+	program := r.tree()
+	program.add("usr/bin/stroppy", 0o755, must(os.ReadFile(b.path)))
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	created := v1.Time{Time: r.time}
-	image, err = mutate.Append(image,
+	image = must(mutate.Append(image,
 		mutate.Addendum{Layer: base, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "certificates, users and folders"}},
-		mutate.Addendum{Layer: program, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "stroppy " + r.version}})
-	if err != nil {
-		return nil, err
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
+		mutate.Addendum{Layer: r.layer(program), MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "stroppy " + r.version}}))
+	config := must(image.ConfigFile()).DeepCopy()
 	config.Created, config.OS, config.Architecture = created, b.target.os, b.target.arch
 	config.Config = v1.Config{
 		Entrypoint: []string{"/usr/bin/stroppy"}, User: "65532:65532", WorkingDir: "/runs",
 		Env:    []string{"PATH=/usr/bin", "HOME=/runs"},
 		Labels: r.annotations(),
 	}
-	if image, err = mutate.ConfigFile(image, config); err != nil {
-		return nil, err
-	}
-	return mutate.Annotations(image, r.annotations()).(v1.Image), nil
+	return mutate.Annotations(must(mutate.ConfigFile(image, config)), r.annotations()).(v1.Image)
 }
 
 func (r *release) annotations() map[string]string {
@@ -101,27 +76,27 @@ func (r *release) annotations() map[string]string {
 }
 
 // layer makes a layer, which is compressed once.
-func (r *release) layer(entries []entry) (v1.Layer, error) {
+func (r *release) layer(t tree) v1.Layer {
 	var packed bytes.Buffer
-	if err := writeTarGzip(&packed, entries, r.time); err != nil {
-		return nil, err
-	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+	t.writeTarGzip(&packed)
+	return must(tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
-	}, tarball.WithMediaType(types.OCILayer))
+	}, tarball.WithMediaType(types.OCILayer)))
 }
 
-// baseEntries returns the files that the binary needs: certificate authorities, the user's name, and the folders
+// baseTree returns the files that the binary needs: certificate authorities, the user's name, and the folders
 // where it writes. With a read-only root these folders are volumes.
-func baseEntries() []entry {
+func (r *release) baseTree() tree {
 	const number = "65532"
-	return []entry{
-		{name: "etc/group", mode: 0o644, text: []byte("root:x:0:\nstroppy:x:" + number + ":\n")},
-		{name: "etc/passwd", mode: 0o644, text: []byte("root:x:0:0:root:/:/sbin/nologin\nstroppy:x:" + number + ":" + number + ":stroppy:/runs:/sbin/nologin\n")},
-		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, text: certificates()},
-		{name: "runs/", mode: 0o755, owner: user},
-		{name: "tmp/", mode: 0o1777},
-	}
+	t := r.tree()
+	t.add("etc/group", 0o644, []byte("root:x:0:\nstroppy:x:"+number+":\n"))
+	users := "root:x:0:0:root:/:/sbin/nologin\nstroppy:x:" + number + ":" + number + ":stroppy:/runs:/sbin/nologin\n"
+	t.add("etc/passwd", 0o644, []byte(users))
+	t.add("etc/ssl/certs/ca-certificates.crt", 0o644, certificates())
+	t.add("runs", fs.ModeDir|0o755, nil)
+	t.MapFS["runs"].Sys = &tar.Header{Uid: user, Gid: user}
+	t.add("tmp", fs.ModeDir|fs.ModeSticky|0o777, nil)
+	return t
 }
 
 // certificates are Mozilla's roots, as the Go project publishes them in a module, without
@@ -136,15 +111,16 @@ func certificates() []byte {
 	return text.Bytes()
 }
 
-// entriesOf are the files in a folder and below it.
-func entriesOf(folder string) (list []entry, err error) {
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+// treeOf returns the files in a folder and below it.
+func (r *release) treeOf(folder string) tree {
+	t := r.tree()
+	check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(folder, path)
-		list = append(list, entry{name: filepath.ToSlash(name), mode: 0o644, path: path})
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		t.add(name, 0o644, text)
 		return err
-	})
-	return withFolders(list), err
+	}))
+	return t
 }

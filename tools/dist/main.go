@@ -20,10 +20,12 @@ func main() {
 	out := flag.String("out", "", "the folder to write, which is emptied before (default dist in the project)")
 	names := flag.String("targets", strings.Join(allTargets, ","), "the systems and processors to build for")
 	flag.Parse()
-	err := errors.New("dist takes flags alone: -root, -out and -targets")
-	if flag.NArg() == 0 {
-		err = run(*root, *out, *names, os.Stdout)
-	}
+	err := attempt(func() {
+		if flag.NArg() > 0 {
+			fail("dist takes flags alone: -root, -out and -targets")
+		}
+		run(*root, *out, *names, os.Stdout)
+	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "dist: %v\n", err)
 		os.Exit(1)
@@ -31,64 +33,38 @@ func main() {
 }
 
 // run builds a release of the project at root into the folder out.
-func run(root, out, names string, log io.Writer) error {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	targets, err := parseTargets(names)
-	if err != nil {
-		return err
-	}
+func run(root, out, names string, log io.Writer) {
+	root = must(filepath.Abs(root))
+	targets := parseTargets(names)
 	if out == "" {
 		out = filepath.Join(root, "dist")
 	}
-	if err := emptied(out); err != nil {
-		return err
-	}
-	scratch, err := os.MkdirTemp("", "stroppy-dist-")
-	if err != nil {
-		return err
-	}
+	emptied(out)
+	scratch := must(os.MkdirTemp("", "stroppy-dist-"))
 	defer os.RemoveAll(scratch)
 	b := builder{root: root, scratch: scratch, profile: profileOf(root)}
-	binaries, err := b.buildAll(targets, log)
-	if err != nil {
-		return err
-	}
-	r, err := b.release(binaries)
-	if err != nil {
-		return err
-	}
-	return r.write(out, binaries, log)
+	binaries := b.buildAll(targets, log)
+	b.release(binaries).write(out, binaries, log)
 }
 
 // emptied makes the folder, without what an earlier release has left. It refuses a folder that
 // has something else.
-func emptied(out string) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(out)
-	if err != nil {
-		return err
-	}
+func emptied(out string) {
+	check(os.MkdirAll(out, 0o755))
+	entries := must(os.ReadDir(out))
 	for _, entry := range entries {
 		if name := entry.Name(); name != sumsName && !strings.HasPrefix(name, "stroppy-") {
-			return fmt.Errorf("the folder %s has %s, which no release has made: name an empty folder with -out", out, name)
+			fail("the folder %s has %s, which no release has made: name an empty folder with -out", out, name)
 		}
 	}
 	for _, entry := range entries {
-		if err := os.RemoveAll(filepath.Join(out, entry.Name())); err != nil {
-			return err
-		}
+		check(os.RemoveAll(filepath.Join(out, entry.Name())))
 	}
-	return nil
 }
 
 // write makes all files of a release from its binaries.
-func (r *release) write(out string, binaries []binary, log io.Writer) error {
-	make := []func(string, binary) (string, error){r.archive, r.bill}
+func (r *release) write(out string, binaries []binary, log io.Writer) {
+	make := []func(string, binary) string{r.archive, r.bill}
 	var linux []binary
 	for _, b := range binaries {
 		steps := make
@@ -97,29 +73,16 @@ func (r *release) write(out string, binaries []binary, log io.Writer) error {
 			steps = append(steps[:len(steps):len(steps)], r.deb, r.rpm)
 		}
 		for _, step := range steps {
-			name, err := step(out, b)
-			if err != nil {
-				return fmt.Errorf("pack stroppy for %s: %w", b.target, err)
-			}
-			report(log, out, name)
+			doing("pack stroppy for "+b.target.String(), func() { report(log, out, step(out, b)) })
 		}
 	}
 	if len(linux) > 0 {
-		name, err := r.image(out, linux)
-		if err != nil {
-			return fmt.Errorf("make the container image: %w", err)
-		}
-		report(log, out, name)
+		doing("make the container image", func() { report(log, out, r.image(out, linux)) })
 	}
-	if err := r.chart(out); err != nil {
-		return fmt.Errorf("pack the Helm chart: %w", err)
-	}
+	doing("pack the Helm chart", func() { r.chart(out) })
 	report(log, out, chartName)
-	if err := writeSums(out); err != nil {
-		return fmt.Errorf("write the checksums: %w", err)
-	}
+	doing("write the checksums", func() { writeSums(out) })
 	report(log, out, sumsName)
-	return nil
 }
 
 func report(log io.Writer, out, name string) {
@@ -132,47 +95,75 @@ func report(log io.Writer, out, name string) {
 const sumsName = "SHA256SUMS"
 
 // writeSums writes the checksum of every file in the folder, by name.
-func writeSums(out string) error {
-	entries, err := os.ReadDir(out)
-	if err != nil {
-		return err
-	}
+func writeSums(out string) {
+	entries := must(os.ReadDir(out))
 	var text strings.Builder
 	for _, entry := range entries {
 		if entry.Name() == sumsName {
 			continue
 		}
-		sum, err := sumOf(filepath.Join(out, entry.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "%x  %s\n", sum, entry.Name())
+		fmt.Fprintf(&text, "%x  %s\n", sumOf(filepath.Join(out, entry.Name())), entry.Name())
 	}
-	return os.WriteFile(filepath.Join(out, sumsName), []byte(text.String()), 0o644)
+	check(os.WriteFile(filepath.Join(out, sumsName), []byte(text.String()), 0o644))
 }
 
-func sumOf(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
+func sumOf(path string) []byte {
+	file := must(os.Open(path))
 	defer file.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return nil, err
-	}
-	return hash.Sum(nil), nil
+	must(io.Copy(hash, file))
+	return hash.Sum(nil)
 }
 
 // output runs a program and returns what it prints. The error has what it says of itself.
-func output(command *exec.Cmd) ([]byte, error) {
+func output(command *exec.Cmd) []byte {
 	out, err := command.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+		fail("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(command.Args, " "), err)
+		fail("%s: %w", strings.Join(command.Args, " "), err)
 	}
-	return out, nil
+	return out
+}
+
+// failure is the panic of a step that failed. The program ends with its error.
+type failure struct{ error }
+
+// check ends the program with err, unless that is nil.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func fail(format string, args ...any) { check(fmt.Errorf(format, args...)) }
+
+// must returns the value of a call that may have failed.
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+// attempt calls do and returns the error that ended it, or nil.
+func attempt(do func()) (err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = f.error
+		default:
+			panic(f)
+		}
+	}()
+	do()
+	return nil
+}
+
+// doing calls do and puts what it does before its error.
+func doing(what string, do func()) {
+	if err := attempt(do); err != nil {
+		fail("%s: %w", what, err)
+	}
 }

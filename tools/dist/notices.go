@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,73 +18,48 @@ var noticeName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|p
 
 // notices are the licences of all that is in a binary of any target, which ask to be passed on
 // with it.
-func (b *builder) notices() ([]byte, error) {
-	goroot, err := output(exec.Command("go", "env", "GOROOT"))
-	if err != nil {
-		return nil, err
-	}
+func (b *builder) notices() []byte {
+	goroot := output(exec.Command("go", "env", "GOROOT"))
 	folders := map[string]string{
 		"Go " + strings.TrimPrefix(runtime.Version(), "go"): strings.TrimSpace(string(goroot)),
 		"uPlot": filepath.Join(b.root, "internal", "report", "assets"),
 	}
 	for _, name := range allTargets {
 		system, arch, _ := strings.Cut(name, "/")
-		if err := b.modules(target{system, arch}, folders); err != nil {
-			return nil, err
-		}
+		b.modules(target{system, arch}, folders)
 	}
 	var text bytes.Buffer
 	text.WriteString("Stroppy is under the Apache License 2.0. Its binaries contain what follows, under these licences.\n")
-	names := make([]string, 0, len(folders))
-	for name := range folders {
-		names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(folders)) {
+		writeNotices(&text, name, folders[name])
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := writeNotices(&text, name, folders[name]); err != nil {
-			return nil, err
-		}
-	}
-	return text.Bytes(), nil
+	return text.Bytes()
 }
 
 // modules adds the modules of a binary, each with its folder. Nothing is compiled for it.
-func (b *builder) modules(t target, folders map[string]string) error {
+func (b *builder) modules(t target, folders map[string]string) {
 	command := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/stroppy")
 	command.Dir, command.Env = b.root, environment(os.Environ(), t)
-	list, err := output(command)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(list)) {
+	for line := range strings.Lines(string(output(command))) {
 		if name, dir, found := strings.Cut(strings.TrimSpace(line), "\t"); found {
 			folders[name] = dir
 		}
 	}
-	return nil
 }
 
 // writeNotices writes what the licence files of a folder say. A module without one is an error,
 // because then nobody has allowed to pass it on.
-func writeNotices(text *bytes.Buffer, name, folder string) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return fmt.Errorf("read the licence of %s: %w", name, err)
-	}
+func writeNotices(text *bytes.Buffer, name, folder string) {
 	found := false
-	for _, entry := range entries {
+	for _, entry := range must(os.ReadDir(folder)) {
 		if entry.IsDir() || !noticeName.MatchString(entry.Name()) {
 			continue
 		}
-		notice, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		if err != nil {
-			return err
-		}
+		notice := must(os.ReadFile(filepath.Join(folder, entry.Name())))
 		found = true
 		fmt.Fprintf(text, "\n%s\n%s: %s\n\n%s\n", strings.Repeat("=", 72), name, entry.Name(), bytes.TrimSpace(notice))
 	}
 	if !found {
-		return fmt.Errorf("%s has no licence in %s: find out under which it may be passed on before releasing it", name, folder)
+		fail("%s has no licence in %s: find out under which it may be passed on before releasing it", name, folder)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -29,59 +30,42 @@ var places = map[string]string{
 }
 
 // deb makes the package of Debian and Ubuntu.
-func (r *release) deb(out string, b binary) (string, error) {
+func (r *release) deb(out string, b binary) string {
 	own := map[string]string{
 		"completions/_stroppy": "/usr/share/zsh/vendor-completions/_stroppy",
 		"LICENSE":              "/usr/share/doc/stroppy/copyright",
 	}
-	info, err := r.describe(b, own)
-	if err != nil {
-		return "", err
-	}
+	info := r.describe(b, own)
 	info.Section, info.Priority = "database", "optional"
 	name := b.target.base() + ".deb"
-	return name, written(filepath.Join(out, name), func(w io.Writer) error { return deb.Default.Package(info, w) })
+	written(filepath.Join(out, name), func(w io.Writer) { check(deb.Default.Package(info, w)) })
+	return name
 }
 
 // rpm makes the package of Fedora, RHEL and SUSE.
-func (r *release) rpm(out string, b binary) (string, error) {
-	info, err := r.describe(b, map[string]string{"LICENSE": "/usr/share/licenses/stroppy/LICENSE"})
-	if err != nil {
-		return "", err
-	}
+func (r *release) rpm(out string, b binary) string {
+	info := r.describe(b, map[string]string{"LICENSE": "/usr/share/licenses/stroppy/LICENSE"})
 	info.RPM = nfpm.RPM{Summary: summary, BuildHost: "localhost", Compression: "gzip", Group: "Unspecified"}
 	name := b.target.base() + ".rpm"
-	return name, written(filepath.Join(out, name), func(w io.Writer) error { return rpm.DefaultRPM.Package(info, w) })
+	written(filepath.Join(out, name), func(w io.Writer) { check(rpm.DefaultRPM.Package(info, w)) })
+	return name
 }
 
 // describe returns the description of a package and its content, with files in places of its own.
-func (r *release) describe(b binary, own map[string]string) (*nfpm.Info, error) {
-	staged, err := os.MkdirTemp(r.scratch, "package-")
-	if err != nil {
-		return nil, err
-	}
+func (r *release) describe(b binary, own map[string]string) *nfpm.Info {
+	staged := must(os.MkdirTemp(r.scratch, "package-"))
 	contents := files.Contents{r.content(b.path, "/usr/bin/stroppy", 0o755)}
 	for _, f := range r.shared {
 		if strings.HasSuffix(f.name, ".ps1") {
 			continue
 		}
-		place := "/usr/share/doc/stroppy/" + f.name
-		if places[f.name] != "" {
-			place = places[f.name]
-		}
-		if own[f.name] != "" {
-			place = own[f.name]
-		}
+		place := cmp.Or(own[f.name], places[f.name], "/usr/share/doc/stroppy/"+f.name)
 		text := f.text
 		if strings.HasSuffix(place, ".gz") {
-			if text, err = compressed(text); err != nil {
-				return nil, err
-			}
+			text = compressed(text)
 		}
 		path := filepath.Join(staged, strings.ReplaceAll(f.name, "/", "-"))
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			return nil, err
-		}
+		check(os.WriteFile(path, text, 0o644))
 		contents = append(contents, r.content(path, place, 0o644))
 	}
 	version, prerelease, metadata := parts(r.version)
@@ -90,7 +74,7 @@ func (r *release) describe(b binary, own map[string]string) (*nfpm.Info, error) 
 		Version: version, VersionSchema: "none", Prerelease: prerelease, VersionMetadata: metadata, Release: "1",
 		Description: description, License: "Apache-2.0", MTime: r.time, DisableGlobbing: true,
 		Overridables: nfpm.Overridables{Contents: contents, Recommends: []string{"ca-certificates"}},
-	}), nil
+	})
 }
 
 func (r *release) content(path, place string, mode os.FileMode) *files.Content {

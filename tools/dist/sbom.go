@@ -16,11 +16,8 @@ import (
 
 // bill writes the bill of materials of a binary: the modules that Go recorded in it, in the
 // form of CycloneDX.
-func (r *release) bill(out string, b binary) (string, error) {
-	sum, err := sumOf(b.path)
-	if err != nil {
-		return "", err
-	}
+func (r *release) bill(out string, b binary) string {
+	sum := sumOf(b.path)
 	bom := cyclonedx.NewBOM()
 	// A number that is the binary's own, and the same each time.
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceOID, sum).URN()
@@ -42,14 +39,10 @@ func (r *release) bill(out string, b binary) (string, error) {
 	}
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: "stroppy", Dependencies: &needed}}
 	var text bytes.Buffer
-	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
-		return "", err
-	}
+	check(cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6))
 	name := b.target.base() + ".cdx.json"
-	return name, written(filepath.Join(out, name), func(w io.Writer) error {
-		_, err := w.Write(text.Bytes())
-		return err
-	})
+	written(filepath.Join(out, name), func(w io.Writer) { must(w.Write(text.Bytes())) })
+	return name
 }
 
 // componentsOf are Go's library and the modules of a binary, by name.

@@ -11,8 +11,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +18,7 @@ import (
 	"strings"
 
 	"stroppy/internal/matrix"
+	"stroppy/tools/try"
 )
 
 const (
@@ -27,57 +26,22 @@ const (
 	pageFile   = "docs/tables/isolation.md"
 )
 
-func main() {
-	if err := write(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "isolation:", err)
-		os.Exit(1)
-	}
-}
+func main() { try.Main("isolation", 1, func() { write(os.Args[1:]) }) }
 
-func write(dirs []string) error {
-	list, err := readRecord(recordFile)
-	if err != nil {
-		return err
-	}
+func write(dirs []string) {
+	list := readRecord(recordFile)
 	for _, dir := range dirs {
-		data, err := os.ReadFile(filepath.Join(dir, "isolation.json"))
-		if err != nil {
-			return fmt.Errorf("read what %s holds: %w", dir, err)
-		}
-		m, err := matrix.Parse(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
-		list = add(list, m)
+		list = add(list, try.Must(matrix.Parse(try.Must(os.ReadFile(filepath.Join(dir, "isolation.json"))))))
 	}
-	record, err := encode(list)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(recordFile, record, 0o644), os.WriteFile(pageFile, page(list), 0o644))
+	try.Write(recordFile, encode(list))
+	try.Write(pageFile, page(list))
 }
 
-func readRecord(file string) ([]*matrix.Matrix, error) {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+func readRecord(file string) (list []*matrix.Matrix) {
+	for _, one := range try.JSON[[]json.RawMessage](file) {
+		list = append(list, try.Must(matrix.Parse(one)))
 	}
-	if err != nil {
-		return nil, err
-	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	var list []*matrix.Matrix
-	for _, one := range raw {
-		m, err := matrix.Parse(one)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		list = append(list, m)
-	}
-	return list, nil
+	return list
 }
 
 // ofOneRun matches what differs between two runs of one command.
@@ -117,11 +81,11 @@ func key(m *matrix.Matrix) string {
 	return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(command, "")
 }
 
-func encode(list []*matrix.Matrix) ([]byte, error) {
+func encode(list []*matrix.Matrix) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", " ")
-	err := encoder.Encode(list)
-	return out.Bytes(), err
+	try.Check(encoder.Encode(list))
+	return out.Bytes()
 }

@@ -14,18 +14,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"stroppy/internal/report"
+	"stroppy/tools/try"
 )
 
 const (
@@ -56,122 +56,80 @@ type evidence struct {
 	Faults   []string `json:"faults"`
 }
 
-func main() {
-	if err := write(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "verified:", err)
-		os.Exit(1)
-	}
-}
+func main() { try.Main("verified", 1, func() { write(os.Args[1:]) }) }
 
-func write(sources []string) error {
-	rows, err := readRows(recordFile)
-	if err != nil {
-		return err
-	}
-	servers, err := readServers(versionsFile)
-	if err != nil {
-		return err
-	}
+func write(sources []string) {
+	rows, servers := try.JSON[[]row](recordFile), try.JSON[[]server](versionsFile)
 	for _, source := range sources {
-		list, newer, err := read(source)
-		if err != nil {
-			return err
-		}
+		list, newer := read(source)
 		for _, e := range list {
 			if !slices.Contains(workloads, e.Workload) {
-				return fmt.Errorf("%s reports on the workload %q, for which the table has no column", source, e.Workload)
+				try.Fail("%s reports on the workload %q, for which the table has no column", source, e.Workload)
 			}
 			rows = add(rows, e)
 		}
 		servers = addServers(servers, newer)
 	}
-	return errors.Join(keep(recordFile, rows, pageFile, withTable, table(rows)), keep(versionsFile, servers, versionsPage, withVersions, versionsTable(servers)))
-}
-
-// keep writes a record, and the table that is made from it into its page.
-func keep(file string, record any, page string, with func(page []byte, table string) ([]byte, error), table string) error {
-	data, err := json.MarshalIndent(record, "", " ")
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(page)
-	if err == nil {
-		text, err = with(text, table)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(file, append(data, '\n'), 0o644), os.WriteFile(page, text, 0o644))
-}
-
-func readRows(file string) (rows []row, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	return rows, nil
+	verified, versions := withTable(".", rows), withVersions(".", servers)
+	try.WriteJSON(recordFile, rows)
+	try.WriteJSON(versionsFile, servers)
+	try.Write(pageFile, verified)
+	try.Write(versionsPage, versions)
 }
 
 // read returns what a test log or the directory of a run reports.
-func read(source string) (list []evidence, servers []server, err error) {
-	info, err := os.Stat(source)
-	if err != nil {
-		return nil, nil, err
+func read(source string) ([]evidence, []server) {
+	if try.Must(os.Stat(source)).IsDir() {
+		return []evidence{ofRun(source)}, nil
 	}
-	if info.IsDir() {
-		e, err := ofRun(source)
-		return []evidence{e}, nil, err
-	}
-	data, err := os.ReadFile(source)
-	if err != nil {
-		return nil, nil, err
-	}
-	if list, err = ofTests(data); err == nil {
-		servers, err = serversOf(data)
-	}
-	return list, servers, err
+	log := eventsOf(try.Must(os.ReadFile(source)))
+	return ofTests(log), serversOf(log)
 }
 
-func ofRun(dir string) (evidence, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	if err != nil {
-		return evidence{}, err
-	}
-	r, err := report.Parse(data)
-	if err != nil {
-		return evidence{}, fmt.Errorf("read the result of %s: %w", dir, err)
-	}
+func ofRun(dir string) evidence {
+	r := try.Must(report.Parse(try.Must(os.ReadFile(filepath.Join(dir, "result.json")))))
 	if r.Verdict != "valid" {
-		return evidence{}, fmt.Errorf("%s verifies nothing: its verdict is %s", dir, r.Verdict)
+		try.Fail("%s verifies nothing: its verdict is %s", dir, r.Verdict)
 	}
 	e := evidence{Database: r.Database, Version: r.DatabaseVersion, Workload: r.Workload}
 	for _, f := range r.Faults {
 		e.Faults = append(e.Faults, f.Fault)
 	}
-	return e, nil
+	return e
 }
 
-// ofTests finds the lines of those tests that have passed.
-func ofTests(log []byte) (list []evidence, err error) {
-	type event struct{ Action, Package, Test, Output string }
-	said := map[string][]evidence{}
-	for lines := bufio.NewReader(bytes.NewReader(log)); ; {
-		line, readErr := lines.ReadBytes('\n')
-		var e event
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := json.Unmarshal(line, &e); err != nil {
-				return nil, fmt.Errorf("read a test log: %w", err)
-			}
+// event is a line of a test log.
+type event struct {
+	Time                          time.Time
+	Action, Package, Test, Output string
+}
+
+func eventsOf(log []byte) (list []event) {
+	for line := range bytes.Lines(log) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			var e event
+			try.Check(json.Unmarshal(line, &e))
+			list = append(list, e)
 		}
+	}
+	return list
+}
+
+// reported reads the JSON that a test has printed after a word. It reports false if there is none.
+func reported[T any](e *event, word string) (value T, found bool) {
+	_, text, found := strings.Cut(e.Output, " "+word+" {")
+	if found {
+		try.Check(json.Unmarshal([]byte("{"+text), &value))
+	}
+	return value, found
+}
+
+// ofTests returns the reports of the tests that have passed.
+func ofTests(log []event) (list []evidence) {
+	said := map[string][]evidence{}
+	for _, e := range log {
 		test := e.Package + " " + e.Test
-		if _, text, found := strings.Cut(e.Output, " verified {"); found {
-			var v evidence
-			if err := json.Unmarshal([]byte("{"+text), &v); err != nil {
-				return nil, fmt.Errorf("read what %s reports: %w", test, err)
-			}
+		if v, found := reported[evidence](&e, "verified"); found {
 			said[test] = append(said[test], v)
 		}
 		if e.Action == "pass" && !strings.HasPrefix(e.Test, versionsTest) {
@@ -180,10 +138,8 @@ func ofTests(log []byte) (list []evidence, err error) {
 		if e.Action == "pass" || e.Action == "fail" {
 			delete(said, test)
 		}
-		if readErr != nil {
-			return list, nil
-		}
 	}
+	return list
 }
 
 // number is the version in what a server says of itself.
@@ -234,20 +190,20 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// withTable replaces what is between the two marks of the page.
-func withTable(page []byte, text string) ([]byte, error) {
-	return between(page, pageFile, first, last, text)
+// withTable returns the page below root with the table of the rows between its two marks.
+func withTable(root string, rows []row) []byte {
+	return between(root, pageFile, first, last, table(rows))
 }
 
-func withVersions(page []byte, text string) ([]byte, error) {
-	return between(page, versionsPage, versionsFirst, versionsLast, text)
+func withVersions(root string, servers []server) []byte {
+	return between(root, versionsPage, versionsFirst, versionsLast, versionsTable(servers))
 }
 
-func between(page []byte, name, first, last, text string) ([]byte, error) {
-	before, rest, found := bytes.Cut(page, []byte(first))
+func between(root, name, first, last, text string) []byte {
+	before, rest, found := bytes.Cut(try.Must(os.ReadFile(filepath.Join(root, name))), []byte(first))
 	_, after, ended := bytes.Cut(rest, []byte(last))
 	if !found || !ended {
-		return nil, fmt.Errorf("%s has no place for the table: put the lines %q and %q there", name, first, last)
+		try.Fail("%s has no place for the table: put the lines %q and %q there", name, first, last)
 	}
-	return slices.Concat(before, []byte(first+"\n\n"+text+"\n"+last), after), nil
+	return slices.Concat(before, []byte(first+"\n\n"+text+"\n"+last), after)
 }

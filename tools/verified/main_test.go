@@ -1,35 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
+
+	"stroppy/tools/try"
 )
 
 // TestThePagesAreTheRecords checks that nobody has written a table by hand.
 func TestThePagesAreTheRecords(t *testing.T) {
-	rows, err := readRows("../../" + recordFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	servers, err := readServers("../../" + versionsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []struct {
-		page, record, table string
-		with                func(page []byte, table string) ([]byte, error)
-	}{{pageFile, recordFile, table(rows), withTable}, {versionsPage, versionsFile, versionsTable(servers), withVersions}} {
-		page, err := os.ReadFile("../../" + p.page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := p.with(page, p.table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(made) != string(page) {
-			t.Errorf("the table of %s is not that of %s: run go run ./tools/verified", p.page, p.record)
+	const root = "../../"
+	for page, made := range map[string][]byte{
+		pageFile:     withTable(root, try.JSON[[]row](root+recordFile)),
+		versionsPage: withVersions(root, try.JSON[[]server](root+versionsFile)),
+	} {
+		if text, err := os.ReadFile(root + page); err != nil || !bytes.Equal(text, made) {
+			t.Errorf("the table of %s is not made of its record: %v: run go run ./tools/verified", page, err)
 		}
 	}
 }
@@ -55,10 +43,8 @@ func TestServersOf(t *testing.T) {
 {"Action":"output","Test":"TestVersions/pgbouncer-1.26/kv_prepared","Output":"    m_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.18 (x)\",\"workload\":\"kv\"}\n"}
 {"Action":"pass","Test":"TestVersions/pgbouncer-1.26/kv_prepared"}
 `
-	list, err := serversOf([]byte(log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := eventsOf([]byte(log))
+	list := serversOf(events)
 	old := []server{{Name: "postgres-9", Database: "PostgreSQL", Version: "9.6"}, {Name: "postgres-14.0.0", Database: "PostgreSQL", Version: "14.0"}}
 	const want = `| database | version | from | bank | tpcb | kv | events | append | fail-over | verdicts | date |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -70,8 +56,8 @@ func TestServersOf(t *testing.T) {
 	if got := versionsTable(addServers(old, list)); got != want {
 		t.Errorf("the table is\n%s\nnot\n%s", got, want)
 	}
-	if others, err := ofTests([]byte(log)); err != nil || len(others) > 0 {
-		t.Errorf("the table of what was verified gets %v, %v", others, err)
+	if others := ofTests(events); len(others) > 0 {
+		t.Errorf("the table of what was verified gets %v", others)
 	}
 }
 
@@ -87,12 +73,8 @@ func TestPassedTestsAreCounted(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"D"}
 {"Action":"pass","Package":"p","Test":"C"}
 `
-	list, err := ofTests([]byte(log))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []row
-	for _, e := range list {
+	for _, e := range ofTests(eventsOf([]byte(log))) {
 		rows = add(rows, e)
 	}
 	const want = `| database | version | bank | tpcb | kv | events | append |
@@ -103,10 +85,12 @@ func TestPassedTestsAreCounted(t *testing.T) {
 	if got := table(rows); got != want {
 		t.Errorf("the table is\n%s\nnot\n%s", got, want)
 	}
-	if _, err := ofTests([]byte(strings.Replace(log, `\"workload\":\"kv\"`, `\"workload\":`, 1))); err == nil {
-		t.Error("a report that cannot be read is taken")
-	}
-	if _, err := ofTests([]byte("no JSON\n")); err == nil {
-		t.Error("a log that is none is taken")
+	for what, text := range map[string]string{
+		"a report that cannot be read": strings.Replace(log, `\"workload\":\"kv\"`, `\"workload\":`, 1),
+		"a log that is none":           "no JSON\n",
+	} {
+		if try.Attempt(func() { ofTests(eventsOf([]byte(text))) }) == nil {
+			t.Errorf("%s is taken", what)
+		}
 	}
 }

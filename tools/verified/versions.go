@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,44 +40,31 @@ type counts struct {
 }
 
 // serversOf returns the servers on which the whole matrix ran, by a test log.
-func serversOf(log []byte) ([]server, error) {
-	type event struct {
-		Time                 time.Time
-		Action, Test, Output string
-	}
+func serversOf(log []event) (list []server) {
 	found, outcomes := map[string]*server{}, map[string]map[string]string{}
-	for lines := bufio.NewScanner(bytes.NewReader(log)); lines.Scan(); {
-		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil || !strings.HasPrefix(e.Test, versionsTest) { // what is no event, ofTests refuses
+	for _, e := range log {
+		test, isVersion := strings.CutPrefix(e.Test, versionsTest)
+		if !isVersion {
 			continue
 		}
-		name, cell, _ := strings.Cut(strings.TrimPrefix(e.Test, versionsTest), "/")
-		if _, text, isVersion := strings.Cut(e.Output, " version {"); isVersion {
-			v := struct {
-				server
-				Whole bool `json:"whole"`
-			}{}
-			if err := json.Unmarshal([]byte("{"+text), &v); err != nil {
-				return nil, fmt.Errorf("read what %s reports: %w", e.Test, err)
-			}
-			if v.Whole && found[name] == nil { // else some of its cells are run again, and the last outcome counts
-				v.server.named = v.server.Database != ""
-				v.server.Date = e.Time.Format(time.DateOnly)
-				found[name], outcomes[name] = &v.server, map[string]string{}
-			}
+		name, cell, _ := strings.Cut(test, "/")
+		type version struct {
+			server
+			Whole bool `json:"whole"`
+		}
+		// A server that is reported again has some of its cells run again, and the last outcome counts.
+		if v, said := reported[version](&e, "version"); said && v.Whole && found[name] == nil {
+			v.server.named = v.server.Database != ""
+			v.server.Date = e.Time.Format(time.DateOnly)
+			found[name], outcomes[name] = &v.server, map[string]string{}
 		}
 		s := found[name]
 		if s == nil {
 			continue
 		}
-		if _, text, isVerified := strings.Cut(e.Output, " verified {"); isVerified {
-			var v evidence
-			if err := json.Unmarshal([]byte("{"+text), &v); err != nil {
-				return nil, fmt.Errorf("read what %s reports: %w", e.Test, err)
-			}
-			if s.Database == "" || !s.named && !strings.HasPrefix(cell, failover) { // a cluster may call itself otherwise
-				s.Database, s.Version = v.Database, cmp.Or(number.FindString(v.Version), v.Version)
-			}
+		clusterName := s.named || strings.HasPrefix(cell, failover) // a cluster may call itself otherwise
+		if v, said := reported[evidence](&e, "verified"); said && (s.Database == "" || !clusterName) {
+			s.Database, s.Version = v.Database, cmp.Or(number.FindString(v.Version), v.Version)
 		}
 		if cell == "" && e.Action == "skip" { // a library that this build has not
 			delete(found, name)
@@ -94,12 +77,11 @@ func serversOf(log []byte) ([]server, error) {
 			outcomes[name][cell] = e.Action
 		}
 	}
-	var list []server
 	for name, s := range found {
 		s.count(outcomes[name])
 		list = append(list, *s)
 	}
-	return list, nil
+	return list
 }
 
 // count counts the outcomes of cells and fail-overs by their names.
@@ -173,15 +155,4 @@ func versionsTable(servers []server) string {
 		fmt.Fprintf(&b, " %s | %s | %s |\n", cmp.Or(strings.Join(s.Failovers, "; "), "none"), verdicts, s.Date)
 	}
 	return b.String()
-}
-
-func readServers(file string) (servers []server, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, &servers); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	return servers, nil
 }

@@ -123,7 +123,7 @@ func (a *app) checkRuns(config *session.Config, paths []string, headers []histor
 	one := driven[0]
 	for _, h := range driven {
 		if config.Expect == isolation.Unknown && run.Promised(h) != run.Promised(one) {
-			return exit.Usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
+			return exit.Usagef("run %d was promised %s and run %d %s: give one level for both with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
 		}
 	}
 	path := config.NewPath(time.Now(), "check", "runs")
@@ -230,10 +230,10 @@ func (a *app) check(config *session.Config, o run.Options, recorded history.Head
 	return a.finish(result, o.Dir.Path, config.JSON, false)
 }
 
-// judged says what the verdict of a result is and what it was held to; empty without one.
+// judged returns the verdict of a result and its level; empty if it has none.
 func judged(r *report.Result) string {
 	if r == nil || r.Verdict == "" || r.Claim == nil {
 		return ""
 	}
-	return fmt.Sprintf("%v held to %v", r.Verdict, r.Claim.Expect)
+	return fmt.Sprintf("%v at %v", r.Verdict, r.Claim.Expect)
 }

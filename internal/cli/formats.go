@@ -26,8 +26,8 @@ func formatFlag(c *cobra.Command) *string {
 	return c.Flags().String("format", "", "check a history of another program: `FORM` says how its FILE is written; 'stroppy list formats' shows the forms")
 }
 
-// checkFormat checks a history of another program. What it is held to is said by the
-// flags alone, so that it is judged the same wherever it is.
+// checkFormat checks a history of another program. Only the flags select the level, so that the
+// verdict is the same wherever the file is.
 func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	form, err := registry.Formats().Find(name)
 	switch {

@@ -76,7 +76,8 @@ func (f *Format) Level(text string) (isolation.Level, error) {
 	}
 	at := slices.IndexFunc(f.Levels, func(l isolation.Level) bool { return l.String() == text })
 	if at < 0 {
-		return isolation.Unknown, fmt.Errorf("a history in the form %s is held to one of %s, and not to %q", f.Name, strings.Join(check.Texts(f.Levels), ", "), text)
+		return isolation.Unknown, fmt.Errorf("the form %s has no level %q: use one of %s", f.Name, text,
+			strings.Join(check.Texts(f.Levels), ", "))
 	}
 	return f.Levels[at], nil
 }

@@ -24,7 +24,7 @@ type Result struct {
 	Reason       string  `json:"reason"`  // the verdict's, in one sentence
 	Format       string  `json:"format"`
 	File         string  `json:"file"`
-	Expect       string  `json:"expect"`    // the level that the history is held to
+	Expect       string  `json:"expect"`    // the level that the verdict is about
 	Strongest    *string `json:"strongest"` // the strongest level that was seen to hold; null where none was
 	Sessions     int     `json:"sessions"`
 	Transactions int     `json:"transactions"`
@@ -172,7 +172,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 // cycles.
 func (r *Result) WriteText(w io.Writer) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s  %s, held to %s\n", strings.ToUpper(r.Verdict), r.File, r.Expect)
+	fmt.Fprintf(&out, "%s  %s at %s\n", strings.ToUpper(r.Verdict), r.File, r.Expect)
 	hang(&out, "  ", r.Reason)
 	fmt.Fprintf(&out, "\nHistory\n  %s, %s, %s, %s\n", check.Plural(r.Sessions, "session"), check.Plural(r.Transactions, "transaction"), check.Plural(r.Operations, "operation"), check.Plural(r.Objects, "object"))
 	if r.Aborted > 0 {

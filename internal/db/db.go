@@ -213,6 +213,12 @@ type Limits struct {
 	Deferred bool
 	// Adds says that the database can add to a Counter without reading it.
 	Adds bool
+	// Simple is set if the SQL of the database allows only a part of the model:
+	//   - an Update changes one field, without a condition, and not after a read of the record;
+	//   - FindAndUpdate adds;
+	//   - Scan gives all records, in no order;
+	//   - Drop removes all collections.
+	Simple bool
 }
 
 // Multiplexer is satisfied by a database of which one connection can have several

@@ -280,7 +280,7 @@ func (s *kvRecordSession) record(c *Collection, id Value, e *Entry) Record {
 		return Record{}
 	}
 	start := len(s.values)
-	s.values = c.decode(append(s.values, id), e.Value)
+	s.values = c.Decode(append(s.values, id), e.Value)
 	return Record{Found: true, Values: s.values[start:len(s.values):len(s.values)]}
 }
 
@@ -312,7 +312,7 @@ func (s *kvRecordSession) set(c *Collection, at int, fields []Value) error {
 			}
 		}
 	}
-	s.made[at] = c.encode(s.made[at][:0], fields)
+	s.made[at] = c.Encode(s.made[at][:0], fields)
 	s.wrote = true
 	s.found[at] = Entry{Value: s.made[at], Found: true}
 	s.kv.Set(s.keys[at], s.made[at])
@@ -349,7 +349,7 @@ func (s *kvRecordSession) Insert(ctx context.Context, c *Collection, records ...
 
 // Update implements RecordSession.
 func (s *kvRecordSession) Update(ctx context.Context, u *Update, ids, args []Value) (found int, err error) {
-	if u.Unseen && s.adds != nil && u.Collection.Counter {
+	if s.unseen(u) {
 		for i := range ids {
 			s.from = u.Collection.appendKey(s.from[:0], &ids[i])
 			s.adds.Add(s.from, args[i].Int)
@@ -379,6 +379,11 @@ func (s *kvRecordSession) Update(ctx context.Context, u *Update, ids, args []Val
 		}
 	}
 	return found, nil
+}
+
+// unseen reports whether the store adds for an update.
+func (s *kvRecordSession) unseen(u *Update) bool {
+	return u.Unseen && s.adds != nil && u.Collection.Counter
 }
 
 // whole reports whether nothing of what was there stays.
@@ -411,19 +416,27 @@ func (s *kvRecordSession) change(u *Update, at int, args []Value) (met bool, err
 	case u.whole():
 		return true, s.set(c, at, s.written(u, args))
 	}
-	s.scratch = c.decode(append(s.scratch[:0], Value{}), s.found[at].Value)
+	s.scratch = c.Decode(append(s.scratch[:0], Value{}), s.found[at].Value)
 	if u.AtLeast != 0 {
 		if s.scratch[u.AtLeast].Int < args[0].Int {
 			return false, nil
 		}
 		args = args[1:]
 	}
+	var amount int64
 	for _, field := range u.Add {
+		amount = args[0].Int
 		if s.scratch[field].Null {
 			return false, s.end(Fatalf("update "+c.Name, "a field of the record is missing"))
 		}
-		s.scratch[field].Int += args[0].Int
+		s.scratch[field].Int += amount
 		args = args[1:]
+	}
+	if s.unseen(u) {
+		s.made[at] = c.Encode(s.made[at][:0], s.scratch[1:])
+		s.found[at].Value, s.wrote = s.made[at], true
+		s.adds.Add(s.keys[at], amount)
+		return true, nil
 	}
 	for i, field := range u.Set {
 		s.scratch[field] = args[i]
@@ -493,7 +506,7 @@ func (s *kvRecordSession) Scan(ctx context.Context, c *Collection, from Value, l
 	}
 	s.to = c.behind(s.to[:0])
 	err := s.kv.Scan(ctx, s.from, s.to, func(key, value []byte) error {
-		s.scratch = c.decode(append(s.scratch[:0], c.idOf(key)), value)
+		s.scratch = c.Decode(append(s.scratch[:0], c.idOf(key)), value)
 		if err := record(s.scratch); err != nil {
 			return err
 		}
@@ -515,7 +528,7 @@ func (s *kvRecordSession) Range(ctx context.Context, c *Collection, r RecordRang
 	}
 	s.from, s.to = c.appendKey(s.from[:0], &r.From), c.appendKey(s.to[:0], &r.To)
 	err := s.ranges.Range(ctx, s.from, s.to, func(key, value []byte) error {
-		s.scratch = c.decode(append(s.scratch[:0], c.idOf(key)), value)
+		s.scratch = c.Decode(append(s.scratch[:0], c.idOf(key)), value)
 		if r.Field != 0 && !s.scratch[r.Field].Null && s.scratch[r.Field].Int >= r.Below.Int {
 			return nil
 		}
@@ -605,9 +618,9 @@ func (c *Collection) layout() layout {
 	return numbers
 }
 
-// encode appends the value of a record. In a mixed one a number is a varint, and a text has its
+// Encode appends the value of a record. In a mixed one a number is a varint, and a text has its
 // length before it, as a uvarint.
-func (c *Collection) encode(dst []byte, fields []Value) []byte {
+func (c *Collection) Encode(dst []byte, fields []Value) []byte {
 	switch c.layout() {
 	case counter:
 		return binary.LittleEndian.AppendUint64(dst, uint64(fields[0].Int))
@@ -643,9 +656,9 @@ func appendField(dst []byte, kind Type, v *Value) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(v.Text))), v.Text...)
 }
 
-// decode appends the fields of a value, whose texts are parts of it. If encode has not made
+// Decode appends the fields of a value, whose texts are parts of it. If Encode has not made
 // the value, all its fields are Null, and those of one item of a list.
-func (c *Collection) decode(values []Value, value []byte) []Value {
+func (c *Collection) Decode(values []Value, value []byte) []Value {
 	start := len(values)
 	switch layout := c.layout(); {
 	case layout == raw:

@@ -48,6 +48,10 @@ type Language string
 const (
 	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
 	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
+	// Library is the language of a procedure that the server loads from a library of its own. The text
+	// has the statements that the library calls, one a line: a name, a space, and SQL in which :0 is
+	// the first argument. A call with zeros changes nothing.
+	Library Language = "library"
 )
 
 // Procedure is a stored procedure. It is made by NewProcedure once and never changed:

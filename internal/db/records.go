@@ -93,8 +93,9 @@ type Update struct {
 	AtLeast    int   // the field that must be at least the first argument; 0: none
 	Add        []int // the next arguments are added to these fields
 	Set        []int // the last ones take the place of what is in these
-	// Unseen adds to a Counter without finding it, where Limits.Adds is set: a record that is
-	// not there counts as found and is made.
+	// Unseen lets Update add to a Counter without finding it, if Limits.Adds is set: a record that
+	// is not there counts as found and is made, unless Limits.Simple is set. FindAndUpdate reads
+	// the record, and then adds in the same way.
 	Unseen bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/matrix"
 	"stroppy/internal/schedule"
@@ -147,7 +148,7 @@ func upperBound(t *testing.T, database db.Database, table schedule.Table, level 
 
 // TestNoSchedules: a database whose transactions have one step says why none can be made.
 func TestNoSchedules(t *testing.T) {
-	for _, d := range []db.Database{&voltdb.Database{}, struct{ db.TableStore }{}} {
+	for _, d := range []db.Database{&voltdb.Database{}, &infinisql.Database{}} {
 		if table, err := schedule.NewTable(d); table != nil || err == nil {
 			t.Errorf("%T has schedules", d)
 		}

@@ -594,8 +594,8 @@ func tpcbKept(name string, count uint64, losesAnswers, plain bool) cell {
 	}}
 }
 
-// tpcbOnTables runs TPC-B on a database of tables without free SQL: by statements, with its
-// history and without, by its procedure where a folder has one, and then without a load.
+// tpcbOnTables runs TPC-B on a database with db.Limits.Simple: by statements, with its history and
+// without, by its procedure if a folder has one, and then without a load.
 func tpcbOnTables() (list []cell) {
 	for _, mode := range []string{workload.Interactive, workload.Procedure} {
 		for _, keeps := range []bool{true, false} {

@@ -15,7 +15,10 @@ func NewTable(database db.Database) (Table, error) {
 	case db.KV:
 		return NewKV(d), nil
 	case db.Records:
-		if d.Limits().Deferred {
+		switch limits := d.Limits(); {
+		case limits.Simple:
+			return nil, errors.New("the SQL of this database neither reads a record before it writes it nor writes it under a condition, so no schedule can be made of its transactions")
+		case limits.Deferred:
 			return nil, errors.New("a transaction of this database is one call of a procedure: no client's step comes between its steps, so no schedule can be made of them")
 		}
 		return NewRecords(d), nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -58,15 +59,18 @@ func (l *simpleLoop) Close() error { return l.conn.Close(context.Background()) }
 
 // Once tries again what met another transaction.
 func (l *simpleLoop) Once(_ context.Context, n uint64) {
-	account, teller, branch := 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows)
+	branch, teller, account := 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows)
+	teller, account = teller+infinisqlRows, account+2*infinisqlRows
 	delta := l.source.IntN(10_001) - 5000
+	update := "UPDATE stroppy_tpcb_counter SET balance = balance + %d WHERE id = %d"
+	legs := strings.Repeat("A", 104) // as long as a list of three legs
 	statements := []string{
 		"BEGIN",
-		fmt.Sprintf("UPDATE pgbench_accounts SET abalance = abalance + %d WHERE aid = %d", delta, account),
-		fmt.Sprintf("SELECT abalance FROM pgbench_accounts WHERE aid = %d", account),
-		fmt.Sprintf("UPDATE pgbench_tellers SET tbalance = tbalance + %d WHERE tid = %d", delta, teller),
-		fmt.Sprintf("UPDATE pgbench_branches SET bbalance = bbalance + %d WHERE bid = %d", delta, branch),
-		fmt.Sprintf("INSERT INTO pgbench_history VALUES ('b%016x', %d, %d, %d, %d)", n, teller, branch, account, delta),
+		fmt.Sprintf(update, delta, account),
+		fmt.Sprintf("SELECT id, balance FROM stroppy_tpcb_counter WHERE id = %d", account),
+		fmt.Sprintf(update, delta, teller),
+		fmt.Sprintf(update, delta, branch),
+		fmt.Sprintf("INSERT INTO stroppy_tpcb_history VALUES (%d, '%s')", -int64(n), legs),
 		"COMMIT",
 	}
 	if l.procedure {

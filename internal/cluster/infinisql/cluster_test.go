@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/db/infinisql"
 )
 
-// paid is the test's own table.
-var paid = &db.Table{Name: "paid", Columns: []db.TableColumn{{Name: "id", Type: db.Integer}}}
+// paid is the collection of the test.
+var paid = &db.Collection{Name: "paid", ID: db.Integer}
 
 func kind() clustertest.Kind {
 	return clustertest.Kind{Engine: "InfiniSQL", Launch: clustertest.Launcher(Starter(infinisql.Prepare))}
@@ -36,7 +36,7 @@ func TestOne(t *testing.T) {
 	for _, end := range []func(context.Context) error{n.Kill, n.Terminate} {
 		d, err := infinisql.Open(ctx, c.URL())
 		clustertest.Must(t, err)
-		clustertest.Must(t, d.MakeTables(ctx, paid))
+		clustertest.Must(t, d.Create(ctx, paid))
 		pids := n.PIDs()
 		if len(pids) < 2 {
 			t.Errorf("the processes of the node are %v, and the server is a child of its starter", pids)

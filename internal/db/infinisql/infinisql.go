@@ -1,26 +1,25 @@
-// Package infinisql is InfiniSQL 0.1.2-alpha, the research prototype of one of the studies:
-// tables in memory, spoken to by simple queries of the PostgreSQL protocol, and made by an
-// administration port of its own.
+// Package infinisql drives InfiniSQL 0.1.2-alpha, the research prototype of one of the studies. Its
+// tables are in memory. Simple queries of the PostgreSQL protocol read and write them, and a
+// separate administration port creates them.
 //
-// It has the model of tables alone, for it has no free SQL. What was seen on the server
-// decides what this package does:
+// The package implements records as far as the SQL of the server allows (db.Limits.Simple). A
+// collection is a table, and a list is one text in it. The server was observed to behave as follows:
 //
-//   - A transaction that reads a row and then updates it answers UPDATE 1, commits, and the
-//     write is lost. The model forbids it.
-//   - A condition with AND finds nothing, nor does one on a column without an index; and a
-//     query of a whole table gives some of its rows, or ends the server, unless the first
-//     column is the key. The model has one key, and it is the first column.
-//   - DELETE of a row that the same transaction has inserted ends the server, and so does BEGIN
-//     in a domain without a schema. The model has no DELETE, and a domain gets its schema before
-//     its user.
-//   - A statement of a procedure that is compiled once more does its work twice from then on.
-//     Define compiles only what cannot be called.
-//   - Tables cannot be dropped. MakeTables makes the domain anew.
-//   - SQL compares a password with that of the last log-in by the administration port, whoever
-//     that was. So the global administrator has the user's password, and no other.
-//   - A connection to the administration port that ends before its answer is there takes the
-//     port from everybody, for ever. So nothing is asked there that SQL can answer, and an
-//     operation is not cut short.
+//   - If a transaction reads a row and then updates it, the server answers UPDATE 1, commits, and loses
+//     the write. So a read before the first write runs outside the transaction, and an update after a
+//     read inside it is refused.
+//   - A condition with AND finds nothing, and so does a condition on a column without an index. A
+//     query of a whole table returns some of its rows, or ends the server, unless the first
+//     column is the key. So a condition is on the id alone, which is the first column.
+//   - DELETE of a row that the same transaction has inserted ends the server. This package deletes nothing.
+//   - BEGIN in a domain without a schema ends the server. A domain gets its schema before its user.
+//   - If a statement of a procedure is compiled twice, it does its work twice from then on.
+//     Define compiles only the statements of a procedure that cannot be called.
+//   - Tables cannot be dropped. Drop creates the domain anew.
+//   - SQL compares a password with the password of the last log-in at the administration port, by any
+//     user. So the global administrator must have the password of the user.
+//   - A connection to the administration port that ends before its answer blocks the port for
+//     everybody, for ever. So an operation there is never cut short, and SQL answers all that it can.
 //   - Everything is in memory, users and schema too.
 package infinisql
 
@@ -43,7 +42,10 @@ type Database struct {
 	pg     *pgconn.Config
 }
 
-var _ db.TableStore = (*Database)(nil)
+var (
+	_ db.Records    = (*Database)(nil)
+	_ db.Procedures = (*Database)(nil)
+)
 
 // Open connects to the server of a URL such as
 // infinisql://USER:PASSWORD@HOST:15432/DOMAIN, where PASSWORD is the global administrator's
@@ -116,7 +118,7 @@ func (c *config) postgres() (*pgconn.Config, error) {
 func (d *Database) Close() error { return nil }
 
 // Limits implements db.Database. A text is as long as its column.
-func (d *Database) Limits() db.Limits { return db.Limits{} }
+func (d *Database) Limits() db.Limits { return db.Limits{Adds: true, Simple: true} }
 
 // Isolations: nothing that InfiniSQL says of itself promises a level. What its program does
 // keeps locks of rows from the first write to the end, so that no transaction reads what another
@@ -144,8 +146,3 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info.Add("durability", "none: all is in memory, and a restart loses data, schema and users")
 	return info, conn.Close(ctx)
 }
-
-var dialect = &db.Dialect{Placeholder: func(i int) string { return "$" + strconv.Itoa(i) }}
-
-// Dialect implements db.TableStore.
-func (d *Database) Dialect() *db.Dialect { return dialect }

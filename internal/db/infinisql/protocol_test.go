@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"stroppy/internal/db"
@@ -74,21 +75,46 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
+// TestStatements compares the statements of records with the SQL that was seen to work on the server.
 func TestStatements(t *testing.T) {
-	s := &db.Statement{SQL: "INSERT INTO t VALUES ($3, $1, $2)", Params: []db.Type{db.Integer, db.Decimal, db.Text}}
-	got, err := appendStatement(nil, s, []db.Value{{Int: -1}, {Int: 1 << 60}, {Text: []byte("s0f")}})
-	if want := "INSERT INTO t VALUES ('s0f', -1, 1152921504606846976)"; err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
+	counter := &db.Collection{Name: "t", ID: db.Integer, Fields: []db.Field{{Name: "balance", Type: db.Integer}}}
+	facts := &db.Collection{Name: "f", ID: db.Text, Fields: []db.Field{{Name: "value", Type: db.Text}}}
+	ledger := &db.Collection{Name: "l", ID: db.Integer, List: "legs", Items: []db.Field{{Name: "object", Type: db.Text}, {Name: "amount", Type: db.Integer}}}
+	entry := []db.Value{{Int: 7}, {Text: []byte("a1")}, {Int: -3}}
+	text := func(text []byte, err error) string {
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
 	}
-	for _, text := range []string{"it's", "\\", "\x00", "ä"} {
-		if _, err := appendStatement(nil, s, []db.Value{{}, {}, {Text: []byte(text)}}); db.ClassOf(err) != db.Fatal || err == nil {
-			t.Errorf("the text %q: %v", text, err)
+	for got, want := range map[string]string{
+		text(appendUpdate(nil, &db.Update{Collection: counter, Add: []int{1}}, db.Value{Int: 3}, db.Value{Int: -5})): "UPDATE t SET balance = balance + -5 WHERE id = 3",
+		text(appendUpdate(nil, &db.Update{Collection: facts, Set: []int{1}}, entry[1], entry[1])):                    "UPDATE f SET content = 'a1' WHERE id = 'a1'",
+		text(appendSelect(nil, facts), nil):                              "SELECT id, content FROM f",
+		text(appendInsert(nil, counter, []db.Value{{}, {Int: 1 << 60}})): "INSERT INTO t VALUES (0, 1152921504606846976)",
+		text(appendInsert(nil, ledger, entry)):                           "INSERT INTO l VALUES (7, 'AAJhMQU=')",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if list, err := appendList(entry[:1:1], ledger, []byte("AAJhMQU=")); err != nil || len(list) != 3 || string(list[1].Text) != "a1" || list[2].Int != -3 {
+		t.Errorf("reads the list %+v, %v", list, err)
+	}
+	for _, wrong := range []string{"it's", "\\", "\x00", "ä", strings.Repeat("x", 33)} {
+		if _, err := appendInsert(nil, facts, []db.Value{{}, {Text: []byte(wrong)}}); db.ClassOf(err) != db.Fatal || err == nil {
+			t.Errorf("the text %q: %v", wrong, err)
+		}
+	}
+	for _, u := range []*db.Update{{Collection: counter, AtLeast: 1, Add: []int{1}}, {Collection: counter, Add: []int{1}, Set: []int{1}}} {
+		if _, err := appendUpdate(nil, u, db.Value{}, db.Value{}); db.ClassOf(err) != db.Fatal || err == nil {
+			t.Errorf("the update %+v: %v", u, err)
 		}
 	}
 }
 
 func TestRows(t *testing.T) {
-	columns := []db.Type{db.Integer, db.Text}
+	columns := []column{{"id", db.Integer, 0}, {"word", db.Text, 9}}
 	row, err := appendRow(nil, columns, [][]byte{[]byte("-7"), []byte("run   ")})
 	if err != nil || row[0].Int != -7 || string(row[1].Text) != "run" {
 		t.Errorf("reads %+v, %v", row, err)
@@ -101,7 +127,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%q is read as %+v", wrong, row)
 		}
 	}
-	for tag, want := range map[string]int64{"UPDATE 1": 1, "INSERT 0 3": 3, "COMMIT": 0, "": 0} {
+	for tag, want := range map[string]int{"UPDATE 1": 1, "INSERT 0 3": 3, "COMMIT": 0, "": 0} {
 		if got := affected(tag); got != want {
 			t.Errorf("%q: %d", tag, got)
 		}

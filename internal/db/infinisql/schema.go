@@ -1,10 +1,12 @@
 package infinisql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"stroppy/internal/db"
@@ -72,79 +74,111 @@ func refusedStep(op, step string, err error) error {
 	return err
 }
 
-// Exists implements db.TableStore.
-func (d *Database) Exists(ctx context.Context, t *db.Table) (there bool, err error) {
+// The lengths of the columns of texts: of an id or a field, and of a list.
+const (
+	textLength = 32
+	listLength = 160
+)
+
+// column is a column of the table of a collection.
+type column struct {
+	name   string
+	kind   db.Type
+	length int
+}
+
+// columnsOf returns the columns of the table of a collection. A list is one of them.
+func columnsOf(c *db.Collection) []column {
+	list := []column{{"id", c.ID, cmp.Or(c.Length, textLength)}}
+	for _, f := range c.Fields {
+		list = append(list, column{columnName(f), f.Type, textLength})
+	}
+	if c.List != "" {
+		list = append(list, column{c.List, db.Text, listLength})
+	}
+	return list
+}
+
+// columnName returns the name of the column of a field. VALUE is too near to a word of SQL.
+func columnName(f db.Field) string {
+	if f.Name == "value" {
+		return "content"
+	}
+	return f.Name
+}
+
+// Exists implements db.Records.
+func (d *Database) Exists(ctx context.Context, c *db.Collection) (there bool, err error) {
 	s, err := d.session(ctx, "")
 	if err != nil {
 		return false, err
 	}
 	defer s.Close()
-	key := t.Columns[0]
-	find := &db.Statement{SQL: "SELECT " + key.Name + " FROM " + t.Name + " WHERE " + key.Name + " = $1", Params: []db.Type{key.Type}, Columns: []db.Type{key.Type}}
-	err = s.Query(ctx, find, []db.Value{{}}, func([]db.Value) error { return nil })
-	var e *db.Error
-	if errors.As(err, &e) && e.Code == "42704" {
+	err = s.find(ctx, c, db.Value{}, func([]db.Value) error { return nil })
+	if e, ok := errors.AsType[*db.Error](err); ok && e.Code == "42704" {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// MakeTables implements db.TableStore. Where one of them is there already, the domain is made
-// anew: InfiniSQL drops no table.
-func (d *Database) MakeTables(ctx context.Context, tables ...*db.Table) error {
-	for _, t := range tables {
-		there, err := d.Exists(ctx, t)
-		if err != nil {
-			return err
-		}
-		if there {
-			if err := d.config.makeDomain(ctx, true); err != nil {
-				return err
-			}
-			break
-		}
+// Drop implements db.Records. It creates the domain anew, without any collection, because InfiniSQL drops no table.
+func (d *Database) Drop(ctx context.Context, c *db.Collection) error {
+	if there, err := d.Exists(ctx, c); err != nil || !there {
+		return err
+	}
+	return d.config.makeDomain(ctx, true)
+}
+
+// Create implements db.Records.
+func (d *Database) Create(ctx context.Context, c *db.Collection) error {
+	if there, err := d.Exists(ctx, c); err != nil || there {
+		return err
 	}
 	a, err := d.config.login(ctx, d.config.domain, d.config.user)
 	if err != nil {
-		return refusedStep("make tables on InfiniSQL", "login", err)
+		return refusedStep("make a table on InfiniSQL", "login", err)
 	}
 	defer a.close()
-	for _, t := range tables {
-		if err := a.makeTable(ctx, t); err != nil {
-			return refusedStep("make the table "+t.Name+" on InfiniSQL", "createtable", err)
-		}
-	}
-	return nil
+	return refusedStep("make the table "+c.Name+" on InfiniSQL", "createtable", a.makeTable(ctx, c))
 }
 
 // makeTable makes a table, whose number the server returns, and its columns.
-func (a *admin) makeTable(ctx context.Context, t *db.Table) error {
-	said, err := a.call(ctx, "createtable", t.Name)
+func (a *admin) makeTable(ctx context.Context, c *db.Collection) error {
+	said, err := a.call(ctx, "createtable", c.Name)
 	if err != nil {
 		return err
 	}
 	if len(said) != 1 {
-		return db.Fatalf("make the table "+t.Name+" on InfiniSQL", "the server returned %d numbers of the table, and it has one", len(said))
+		return db.Fatalf("make the table "+c.Name+" on InfiniSQL", "the server returned %d numbers of the table instead of one", len(said))
 	}
-	for i, c := range t.Columns {
-		kind, index := "int", "none"
-		if c.Type == db.Text {
-			kind = "charx"
+	for i, c := range columnsOf(c) {
+		kind, index, length := "int", "none", 0
+		if c.kind == db.Text {
+			kind, length = "charx", c.length
 		}
 		if i == 0 {
 			index = "uniquenotnull"
 		}
-		if _, err := a.call(ctx, "addcolumn", said[0], kind, strconv.Itoa(c.Length), c.Name, index); err != nil {
+		if _, err := a.call(ctx, "addcolumn", said[0], kind, strconv.Itoa(length), c.name, index); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Define implements db.TableStore: unless the procedure can be called already, it compiles the
-// statements and loads the library that has it, NAMEProc.so.
-func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
-	op := "load the procedure " + p.Name + " into InfiniSQL"
+// Define implements db.Procedures. Unless a procedure can be called already, Define compiles its
+// statements and loads its library, NAMEProc.so.
+func (d *Database) Define(ctx context.Context, procedures ...*db.Procedure) error {
+	for _, p := range procedures {
+		if err := d.define(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Database) define(ctx context.Context, p *db.Procedure) error {
+	op, library := "load the procedure "+p.Name+" into InfiniSQL", p.Name+"Proc.so"
 	s, err := d.session(ctx, "")
 	if err != nil {
 		return err
@@ -155,14 +189,13 @@ func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
 		return err
 	}
 	if d.config.procedures == "" {
-		return db.Fatalf(op, "name the folder on the server that has %s by procedures=FOLDER in the URL", library(p))
+		return db.Fatalf(op, "name the folder on the server that has %s by procedures=FOLDER in the URL", library)
 	}
-	file := path.Join(d.config.procedures, library(p))
+	file := path.Join(d.config.procedures, library)
 	if err := d.load(ctx, op, file, p); err != nil {
 		return err
 	}
-	// The server answers before it has loaded the library, and says nothing of one that it
-	// cannot load.
+	// The server answers before it has loaded the library. It reports no error of the library.
 	for limit := time.Now().Add(loadLimit); ; time.Sleep(10 * time.Millisecond) {
 		_, err := s.Call(ctx, p, zeros)
 		switch {
@@ -175,15 +208,16 @@ func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
 }
 
 // load compiles the statements of a procedure and has its library loaded.
-func (d *Database) load(ctx context.Context, op, file string, p *db.OwnProcedure) error {
+func (d *Database) load(ctx context.Context, op, file string, p *db.Procedure) error {
 	a, err := d.config.login(ctx, d.config.domain, d.config.user)
 	if err != nil {
 		return refusedStep(op, "login", err)
 	}
 	defer a.close()
-	for _, s := range p.Statements {
-		if _, err := a.call(ctx, "compile", s[0], s[1]); err != nil {
-			return refusedStep(op, "compile "+s[0], err)
+	for line := range strings.Lines(p.Texts[db.Library]) {
+		name, statement, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := a.call(ctx, "compile", name, statement); err != nil {
+			return refusedStep(op, "compile "+name, err)
 		}
 	}
 	_, err = a.call(ctx, "loadprocedure", file, p.Name)
@@ -192,10 +226,3 @@ func (d *Database) load(ctx context.Context, op, file string, p *db.OwnProcedure
 
 // loadLimit bounds the wait for a library.
 const loadLimit = 3 * time.Second
-
-func library(p *db.OwnProcedure) string { return p.Name + "Proc.so" }
-
-// calling is the statement that calls a procedure.
-func calling(p *db.OwnProcedure) *db.Statement {
-	return dialect.Statement("SELECT "+p.Name+" "+db.Row(p.Params...), p.Columns...)
-}

@@ -18,14 +18,11 @@ import (
 	"stroppy/internal/db/infinisql"
 )
 
-// rows is the table of the tests, and their statements.
+// rows is the collection of the tests, and add adds to its amount.
 var (
-	rows = &db.Table{Name: "driver_test", Columns: []db.TableColumn{{Name: "id", Type: db.Integer}, {Name: "amount", Type: db.Integer}, {Name: "word", Type: db.Text, Length: 12}}}
-
-	put  = &db.Statement{SQL: "INSERT INTO driver_test VALUES ($1, $2, $3)", Params: []db.Type{db.Integer, db.Integer, db.Text}}
-	add  = &db.Statement{SQL: "UPDATE driver_test SET amount = amount + $1 WHERE id = $2", Params: []db.Type{db.Integer, db.Integer}, Counted: true}
-	read = &db.Statement{SQL: "SELECT amount, word FROM driver_test WHERE id = $1", Params: []db.Type{db.Integer}, Columns: []db.Type{db.Integer, db.Text}}
-	all  = &db.Statement{SQL: "SELECT id, amount FROM driver_test", Columns: []db.Type{db.Integer, db.Integer}}
+	rows = &db.Collection{Name: "driver_test", ID: db.Integer, Fields: []db.Field{{Name: "amount", Type: db.Integer}, {Name: "word", Type: db.Text}}}
+	add  = &db.Update{Collection: rows, Add: []int{1}}
+	word = db.Value{Text: []byte("word")}
 )
 
 // TestServer asks everything of one real server.
@@ -34,7 +31,7 @@ func TestServer(t *testing.T) {
 	clustertest.Need(t, "InfiniSQL", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
 	d := drivertest.Open(t, infinisql.Open, c.URL())
-	drivertest.Must(t, d.MakeTables(t.Context(), rows))
+	drivertest.Must(t, d.Create(t.Context(), rows))
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -51,50 +48,56 @@ func TestServer(t *testing.T) {
 	}
 }
 
-func session(t *testing.T, d *infinisql.Database) db.TableSession {
+func session(t *testing.T, d *infinisql.Database) db.RecordSession {
 	t.Helper()
-	s, err := d.Session(t.Context(), db.SessionOptions{})
+	s, err := d.RecordSession(t.Context(), db.SessionOptions{})
 	drivertest.Must(t, err)
 	drivertest.Close(t, s)
 	return s
 }
 
-func numbers(list ...int64) (values []db.Value) {
-	for _, n := range list {
-		values = append(values, db.Value{Int: n})
-	}
-	return values
-}
+func number(n int64) []db.Value { return []db.Value{{Int: n}} }
 
-// do is a statement of a transaction that must succeed.
-func do(t *testing.T, s db.TableSession, statement *db.Statement, args ...db.Value) *db.Result {
+// grow adds to the amount of a record in a transaction, and returns how many records it found.
+func grow(t *testing.T, s db.RecordSession, amount, id int64) int {
 	t.Helper()
-	r, err := s.Do(t.Context(), statement, args)
+	found, err := s.Update(t.Context(), add, number(id), number(amount))
 	drivertest.Must(t, err)
-	return s.Result(r)
+	return found
 }
 
-// transact runs statements as a transaction of one argument list each.
-func transact(t *testing.T, s db.TableSession, statement *db.Statement, args ...db.Value) {
+// transact runs a change as a transaction.
+func transact(t *testing.T, s db.RecordSession, change func() error) {
 	t.Helper()
 	drivertest.Must(t, s.Begin(t.Context(), false))
-	do(t, s, statement, args...)
+	drivertest.Must(t, change())
 	drivertest.Must(t, s.Commit(t.Context()))
 }
 
-// amount reads the amount of a row outside a transaction.
-func amount(t *testing.T, s db.TableSession, id int64) (amount int64) {
+// put inserts a record in a transaction of its own.
+func put(t *testing.T, s db.RecordSession, id, amount int64) {
 	t.Helper()
-	found := 0
-	drivertest.Must(t, s.Query(t.Context(), read, numbers(id), func(row []db.Value) error {
-		amount = row[0].Int
-		found++
-		return nil
-	}))
-	if found != 1 {
-		t.Errorf("%d rows have the id %d", found, id)
+	transact(t, s, func() error { return s.Insert(t.Context(), rows, []db.Value{{Int: id}, {Int: amount}, word}) })
+}
+
+// find reads the record of an id in a transaction that is open.
+func find(ctx context.Context, s db.RecordSession, id int64) (db.Record, error) {
+	var found [1]db.Record
+	err := s.Find(ctx, rows, number(id), found[:])
+	return found[0], err
+}
+
+// amount reads the committed amount of a record.
+func amount(t *testing.T, s db.RecordSession, id int64) int64 {
+	t.Helper()
+	drivertest.Must(t, s.Begin(t.Context(), true))
+	r, err := find(t.Context(), s, id)
+	drivertest.Must(t, err)
+	drivertest.Must(t, s.Commit(t.Context()))
+	if !r.Found {
+		t.Fatalf("no record has the id %d", id)
 	}
-	return amount
+	return r.Values[1].Int
 }
 
 // wants holds an error to its class and code.
@@ -109,85 +112,100 @@ func wants(t *testing.T, what string, err error, class db.Class, code string) {
 func testOutcomes(t *testing.T, d *infinisql.Database) {
 	s, other, ctx := session(t, d), session(t, d), t.Context()
 	for id := range int64(2) {
-		transact(t, s, put, db.Value{Int: id}, db.Value{Int: -12345}, db.Value{Text: []byte("word")})
+		put(t, s, id, -12345)
 	}
 	drivertest.Must(t, s.Begin(ctx, false))
-	if r := do(t, s, add, numbers(5, 0)...); r.Affected != 1 {
-		t.Errorf("%d rows are updated", r.Affected)
+	if before, err := s.FindAndUpdate(ctx, add, db.Value{}, number(5)); err != nil || !before.Found || before.Values[1].Int != -12345 || string(before.Values[2].Text) != "word" {
+		t.Errorf("the record was %+v, %v", before, err)
 	}
-	if r := do(t, s, read, numbers(0)...); r.Rows() != 1 || r.Row(0)[0].Int != -12340 || string(r.Row(0)[1].Text) != "word" {
-		t.Errorf("reads %+v", r)
-	}
-	if r := do(t, s, add, numbers(5, 99)...); r.Affected != 0 {
-		t.Errorf("%d rows are updated of one that is not there", r.Affected)
+	if n := grow(t, s, 5, 99); n != 0 {
+		t.Errorf("%d records are updated, and the id is not there", n)
 	}
 
-	// A lock that somebody else has is refused at once, by whatever statement, and all of the
+	// A lock of another transaction is refused at once, by each statement, and all of the
 	// transaction that met it is undone.
 	drivertest.Must(t, other.Begin(ctx, false))
-	do(t, other, add, numbers(7, 1)...)
-	_, err := other.Do(ctx, add, numbers(7, 0))
+	grow(t, other, 7, 1)
+	_, err := other.Update(ctx, add, number(0), number(7))
 	wants(t, "an update of a locked row", err, db.Aborted, "42000")
-	drivertest.Must(t, other.Begin(ctx, false))
-	_, err = other.Do(ctx, read, numbers(0))
-	wants(t, "a read of a locked row", err, db.Aborted, "55P03")
-	wants(t, "a query of a locked row", other.Query(ctx, read, numbers(0), nil), db.Aborted, "55P03")
 	if got := amount(t, other, 1); got != -12345 {
 		t.Errorf("a refused transaction has left the amount %d", got)
+	}
+	if got := amount(t, other, 0); got != -12345 {
+		t.Errorf("another transaction reads the amount %d before the commit", got)
 	}
 	drivertest.Must(t, s.Commit(ctx))
 	if got := amount(t, other, 0); got != -12340 {
 		t.Errorf("the amount is %d", got)
 	}
 
+	// A read before the first write does not lose the write.
+	transact(t, s, func() error {
+		if _, err := find(ctx, s, 1); err != nil {
+			return err
+		}
+		_, err := s.Update(ctx, add, number(1), number(45))
+		return err
+	})
+	if got := amount(t, other, 1); got != -12300 {
+		t.Errorf("after a read and an update the amount is %d", got)
+	}
+
 	drivertest.Must(t, s.Begin(ctx, false))
-	_, err = s.Do(ctx, put, append(numbers(0, 1), db.Value{Text: []byte("again")}))
+	err = s.Insert(ctx, rows, []db.Value{{}, {}, word})
 	var e *db.Error
 	if !errors.As(err, &e) || e.Class != db.Aborted || e.Code != "42000" && e.Code != "23000" {
 		t.Errorf("a key that is there: %v", err)
 	}
 	drivertest.Must(t, s.Begin(ctx, false))
-	_, err = s.Do(ctx, &db.Statement{SQL: "SELECT a + FROM driver_test"}, nil)
-	wants(t, "a statement that is none", err, db.Fatal, "42601")
-	drivertest.Must(t, s.Begin(ctx, false))
-	do(t, s, add, numbers(1, 0)...)
+	grow(t, s, 1, 0)
 	drivertest.Must(t, s.Rollback(ctx))
 	if got := amount(t, other, 0); got != -12340 {
 		t.Errorf("after the rollback the amount is %d", got)
 	}
-	if _, err := s.Call(ctx, &db.OwnProcedure{Name: "Absent", Params: []db.Type{db.Integer}}, numbers(1)); db.ClassOf(err) != db.Aborted {
+	calls, err := d.ProcedureSession(ctx, db.SessionOptions{})
+	drivertest.Must(t, err)
+	drivertest.Close(t, calls)
+	if _, err := calls.Call(ctx, absent, number(1)); db.ClassOf(err) != db.Aborted {
 		t.Errorf("a procedure that is not there: %v", err)
 	}
 }
 
-// testTables: tables take the place of those that were there, and a query gives every row.
+// absent is a procedure that the server does not have.
+var absent = &db.Procedure{Name: "Absent", Params: []db.Type{db.Integer}}
+
+// testTables: a collection that was dropped is empty when it is created again, and a scan gives every record.
 func testTables(t *testing.T, d *infinisql.Database) {
 	ctx := t.Context()
-	there, err := d.Exists(ctx, &db.Table{Name: "absent", Columns: rows.Columns})
+	there, err := d.Exists(ctx, &db.Collection{Name: "absent", ID: db.Integer})
 	if there || err != nil {
 		t.Errorf("a table that is not there: %v, %v", there, err)
 	}
-	drivertest.Must(t, d.MakeTables(ctx, rows))
+	drivertest.Must(t, d.Drop(ctx, rows))
+	drivertest.Must(t, d.Create(ctx, rows))
 	s, found, sum := session(t, d), 0, int64(0)
 	count := func() {
 		found, sum = 0, 0
-		drivertest.Must(t, s.Query(ctx, all, nil, func(row []db.Value) error {
+		drivertest.Must(t, s.Scan(ctx, rows, db.Value{Null: true}, 0, func(row []db.Value) error {
 			found, sum = found+1, sum+row[0].Int
 			return nil
 		}))
 	}
 	if count(); found != 0 {
-		t.Errorf("%d rows are there after MakeTables", found)
+		t.Errorf("%d records are there after Drop and Create", found)
 	}
-	drivertest.Must(t, s.Begin(ctx, false))
-	for id := range int64(500) {
-		do(t, s, put, db.Value{Int: id << 40}, db.Value{Int: id}, db.Value{Text: []byte("w")})
-	}
-	drivertest.Must(t, s.Commit(ctx))
+	transact(t, s, func() error {
+		for id := range int64(500) {
+			if err := s.Insert(ctx, rows, []db.Value{{Int: id << 40}, {Int: id}, word}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if count(); found != 500 || sum != 500*499/2<<40 {
-		t.Errorf("%d rows are there with the sum %d", found, sum)
+		t.Errorf("%d records are there with the sum %d", found, sum)
 	}
-	if err := d.Define(ctx, &db.OwnProcedure{Name: "Absent", Params: []db.Type{db.Integer}}); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "cannot load") {
+	if err := d.Define(ctx, absent); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "cannot load") {
 		t.Errorf("a library that is not there: %v", err)
 	}
 	info, err := d.Info(ctx)
@@ -202,12 +220,11 @@ func testTables(t *testing.T, d *infinisql.Database) {
 func testMisuse(t *testing.T, d *infinisql.Database) {
 	s, ctx := session(t, d), t.Context()
 	wants(t, "COMMIT without BEGIN", s.Commit(ctx), db.Fatal, "")
-	_, err := s.Do(ctx, add, numbers(1, 1))
+	_, err := s.Update(ctx, add, number(1), number(1))
 	wants(t, "a statement without BEGIN", err, db.Fatal, "")
 	drivertest.Must(t, s.Rollback(ctx))
 	drivertest.Must(t, s.Begin(ctx, false))
 	wants(t, "BEGIN twice", s.Begin(ctx, false), db.Fatal, "")
-	wants(t, "a query in a transaction", s.Query(ctx, all, nil, nil), db.Fatal, "")
 }
 
 // testCut: a connection that ends while COMMIT is under way leaves the outcome unknown,
@@ -216,11 +233,11 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	var c drivertest.Cutter
 	d := drivertest.Open(t, infinisql.Open, c.Stand(t, address))
 	observer, ctx := session(t, direct), t.Context()
-	transact(t, observer, put, db.Value{Int: 7}, db.Value{Int: 0}, db.Value{Text: []byte("w")})
+	put(t, observer, 7, 0)
 	for when, moved := range map[drivertest.Moment][]int64{drivertest.BeforeRequest: {0}, drivertest.WithRequest: {0, 1}, drivertest.BeforeAnswer: {1}} {
 		s, before := session(t, d), amount(t, observer, 7)
 		drivertest.Must(t, s.Begin(ctx, false))
-		do(t, s, add, numbers(1, 7)...)
+		grow(t, s, 1, 7)
 		c.Cut(when, 1)
 		err := s.Commit(ctx)
 		c.Rest()
@@ -231,13 +248,13 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 			t.Errorf("cut %d: the amount grew by %d, want one of %v", when, after, moved)
 		}
 		drivertest.Must(t, s.Reset(ctx))
-		transact(t, s, add, numbers(1, 7)...)
+		transact(t, s, func() error { grow(t, s, 1, 7); return nil })
 	}
 	s, before := session(t, d), amount(t, observer, 7)
 	drivertest.Must(t, s.Begin(ctx, false))
-	do(t, s, add, numbers(1, 7)...)
+	grow(t, s, 1, 7)
 	c.Cut(drivertest.BeforeAnswer, 1)
-	_, err := s.Do(ctx, read, numbers(7))
+	_, err := find(ctx, s, 7)
 	c.Rest()
 	wants(t, "a statement", err, db.Unavailable, "")
 	if after := seen(t, observer, 7); after != before {
@@ -245,11 +262,15 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	}
 }
 
-// seen reads the amount of a row when the lock of a transaction that was cut is gone.
-func seen(t *testing.T, s db.TableSession, id int64) int64 {
+// seen reads the amount of a record when the lock of a transaction that was cut is gone.
+func seen(t *testing.T, s db.RecordSession, id int64) int64 {
 	t.Helper()
 	drivertest.Must(t, cluster.Retry(clustertest.Within(t, 10*time.Second), func() error {
-		return s.Query(t.Context(), read, numbers(id), func([]db.Value) error { return nil })
+		if err := s.Begin(t.Context(), false); err != nil {
+			return err
+		}
+		_, err := s.Update(t.Context(), add, number(id), number(0))
+		return errors.Join(err, s.Rollback(t.Context()))
 	}))
 	return amount(t, s, id)
 }
@@ -286,8 +307,9 @@ func testRefusals(t *testing.T, address string) {
 func testFrozen(t *testing.T, c *infinisqlcluster.Cluster) {
 	d := drivertest.Open(t, infinisql.Open, c.URL()+"&answer_timeout=700ms")
 	s, other, ctx := session(t, d), session(t, d), t.Context()
-	for _, one := range []db.TableSession{s, other} {
+	for id, one := range []db.RecordSession{s, other} {
 		drivertest.Must(t, one.Begin(ctx, false))
+		grow(t, one, 0, int64(id)<<40)
 	}
 	node := c.Nodes()[0].(cluster.LocalNode)
 	drivertest.Must(t, node.Pause(ctx))
@@ -295,7 +317,7 @@ func testFrozen(t *testing.T, c *infinisqlcluster.Cluster) {
 	wants(t, "COMMIT", s.Commit(ctx), db.Unknown, "")
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := other.Do(short, read, numbers(1)); !errors.Is(err, context.DeadlineExceeded) || db.ClassOf(err) != db.Unavailable {
+	if _, err := find(short, other, 1); !errors.Is(err, context.DeadlineExceeded) || db.ClassOf(err) != db.Unavailable {
 		t.Errorf("a statement whose context ends: %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -303,7 +325,7 @@ func testFrozen(t *testing.T, c *infinisqlcluster.Cluster) {
 	}
 	drivertest.Must(t, node.Resume(ctx))
 	drivertest.Must(t, s.Reset(ctx))
-	drivertest.Must(t, s.Query(ctx, all, nil, func([]db.Value) error { return nil }))
+	drivertest.Must(t, s.Scan(ctx, rows, db.Value{Null: true}, 0, func([]db.Value) error { return nil }))
 }
 
 // testRestarted: a server that was restarted has lost everything, which no statement is
@@ -312,15 +334,17 @@ func testRestarted(t *testing.T, d *infinisql.Database, c *infinisqlcluster.Clus
 	s, ctx := session(t, d), clustertest.Within(t, clustertest.WaitLimit)
 	node := c.Nodes()[0].(cluster.LocalNode)
 	drivertest.Must(t, node.Kill(ctx))
-	wants(t, "BEGIN on a dead server", s.Begin(ctx, false), db.Unavailable, "")
+	drivertest.Must(t, s.Begin(ctx, false))
+	_, err := s.Update(ctx, add, number(1), number(1))
+	wants(t, "a write to a dead server", err, db.Unavailable, "")
 	wants(t, "a reset", s.Reset(ctx), db.Unavailable, "")
 	drivertest.Must(t, node.Restart(ctx))
 	drivertest.Must(t, s.Reset(ctx))
 	drivertest.Must(t, s.Begin(ctx, false))
-	_, err := s.Do(ctx, add, numbers(1, 1))
+	_, err = s.Update(ctx, add, number(1), number(1))
 	wants(t, "a table that was lost", err, db.Aborted, "42704")
 	if there, err := d.Exists(ctx, rows); there || err != nil {
 		t.Errorf("the table is there: %v, %v", there, err)
 	}
-	drivertest.Must(t, d.MakeTables(ctx, rows))
+	drivertest.Must(t, d.Create(ctx, rows))
 }

@@ -65,7 +65,7 @@ type model interface {
 	endState(ctx context.Context, end *endLists) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Tables: newTableModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Lists, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
@@ -197,9 +196,4 @@ func (m *sqlModel) endState(ctx context.Context, end *endLists) error {
 		}
 		return nil
 	})
-}
-
-// newTableModel refuses a database of tables without free SQL.
-func newTableModel(db.TableStore, *Config) (model, error) {
-	return nil, fmt.Errorf("the transactions of the %s workload write what they have read, which the SQL of this database cannot: take another workload or another database", Name)
 }

@@ -125,8 +125,8 @@ type Models[M Store, C any] struct {
 	Direct func(db.KV, *C) (M, error)
 	// Records is of a database of records.
 	Records func(db.Records, *C) (M, error)
-	// Tables is of a database of tables without free SQL; nil: its SQL is too little.
-	Tables func(db.TableStore, *C) (M, error)
+	// Simple is set if Records takes a database with db.Limits.Simple.
+	Simple bool
 }
 
 // Claim implements workload.Workload.
@@ -138,13 +138,16 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		return model, nil, err
 	}
 	records, isRecords := db.RecordsOf(database)
+	_, calls := database.(db.Procedures)
 	switch procedure := expected.Mode == workload.Procedure; {
 	case !isRecords:
+	case records.Limits().Simple && !models.Simple:
+		return model, nil, fmt.Errorf("the %s workload needs conditions on several columns, which the SQL of this database does not have: take another workload or another database", kind.Workload)
 	case records.Limits().Deferred:
 		if !procedure && expected.Mode != "" {
 			return model, nil, fmt.Errorf("mode %s needs transactions of statements, and this database has procedures alone: leave it out, or take procedure", expected.Mode)
 		}
-	case !procedure:
+	case !procedure || calls:
 	case records.Limits().Optimistic:
 		return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
 	default:
@@ -154,11 +157,6 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 	switch d := database.(type) {
 	case db.SQL:
 		model, err = models.SQL(d, config)
-	case db.TableStore:
-		if models.Tables == nil {
-			return model, nil, fmt.Errorf("the %s workload needs conditions on several columns, which the SQL of this database does not have: take another workload or another database", kind.Workload)
-		}
-		model, err = models.Tables(d, config)
 	default:
 		switch {
 		case isKV && models.Direct != nil:
@@ -166,7 +164,7 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		case isRecords:
 			model, err = models.Records(records, config)
 		default:
-			err = fmt.Errorf("the %s workload is written for SQL, records, ordered key-value stores and tables, and this database has none of them", kind.Workload)
+			err = fmt.Errorf("the %s workload is written for SQL, records and ordered key-value stores, and this database has none of them", kind.Workload)
 		}
 	}
 	if err != nil {

@@ -72,6 +72,9 @@ func (q *SQL) Drops() (list []string) {
 
 // Remove implements Store.
 func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err error) {
+	if d.Database.Limits().Simple {
+		return nil, StateErrorf("the SQL of this database drops no tables: make its domain anew")
+	}
 	if err := d.mark(ctx, m); err != nil {
 		return nil, err
 	}
@@ -88,9 +91,4 @@ func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err e
 		}
 	}
 	return names, nil
-}
-
-// Remove implements Store.
-func (t *Tables) Remove(context.Context, Metadata) ([]string, error) {
-	return nil, StateErrorf("the SQL of this database drops no tables: make its domain anew")
 }

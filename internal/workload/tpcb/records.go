@@ -1,9 +1,9 @@
 package tpcb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
@@ -20,7 +20,8 @@ const (
 	tableBare  = "stroppy_tpcb_bare"    // the runs that kept no history
 )
 
-// tableCounter is the collection of the rows without versions.
+// tableCounter is the collection of the rows without versions. The id of row n is n+1, because a stored procedure
+// is called with zeros before a run.
 const tableCounter = "stroppy_tpcb_counter"
 
 const (
@@ -54,6 +55,8 @@ type recordModel struct {
 	history  *workload.StateRecords // with it
 	counters *db.Collection         // the rows without versions
 	bare     *db.Collection         // the runs that kept no history
+
+	procedures db.Procedures // nil: the database has no stored procedures
 }
 
 // newRecordModel fills in what the configuration leaves to the data model.
@@ -62,13 +65,19 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	if most := limits.Writes; most > 0 && most < operations+1 {
 		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
 	}
-	if c.Plain && !limits.Adds {
+	switch {
+	case c.Plain && !limits.Adds:
 		return nil, errVersionsAlways
+	case limits.Simple && c.Versions:
+		return nil, errVersionsSimple
+	case c.Mode == workload.Procedure && !limits.Deferred && c.History:
+		return nil, errProcedureHistory
 	}
+	c.Plain = c.Plain || limits.Simple
 	c.AnyRows = c.AnyRows || !c.Versions && !c.Plain
 	c.Mode, c.Versions = workload.RecordMode(limits, c.Mode), !c.Plain
 	m := &recordModel{config: c, bare: &db.Collection{Name: tableBare, ID: db.Integer}}
-	m.counters = &db.Collection{Name: tableCounter, ID: db.Text, Counter: true, Fields: []db.Field{{Name: "balance", Type: db.Integer, Additive: true}}}
+	m.counters = &db.Collection{Name: tableCounter, ID: db.Integer, Counter: true, Fields: []db.Field{{Name: "balance", Type: db.Integer, Additive: true}}}
 	m.history = workload.NewStateRecords(tableRow, tableEntry, db.Integer, false)
 	m.records = m.history
 	if !c.History {
@@ -86,10 +95,24 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	if c.Plain {
 		contents.Things = []*db.Collection{m.counters}
 	}
+	m.procedures, _ = database.(db.Procedures)
 	var err error
 	m.Records, err = dataset.NewRecords(dataKind, database, contents)
 	return m, err
 }
+
+// procedure is the transaction on rows without versions as a library of the server has it, without
+// a record of the history. Its arguments are the amount and the ids of the rows in the order of the
+// operations.
+var procedure = func() *db.Procedure {
+	p := &db.Procedure{Name: "PgbenchNoinsert", Params: slices.Repeat([]db.Type{db.Integer}, 1+operations), Columns: []db.Type{db.Integer}}
+	text := "pgbench_selectaccounts SELECT balance FROM " + tableCounter + " WHERE id = :0"
+	for _, c := range columns {
+		text += "\npgbench_update" + c.table + " UPDATE " + tableCounter + " SET balance = balance + :0 WHERE id = :1"
+	}
+	p.Texts = map[db.Language]string{db.Library: text}
+	return p
+}()
 
 // put inserts the rows from ≤ n < to.
 func (m *recordModel) put(ctx context.Context, s db.RecordSession, n dataset.Metadata, from, to uint64) error {
@@ -97,18 +120,21 @@ func (m *recordModel) put(ctx context.Context, s db.RecordSession, n dataset.Met
 	if err != nil {
 		return err
 	}
-	h, rows := chooser{size: f.size}, make([][]db.Value, 0, to-from)
-	for i := from; i < to; i++ {
-		rows = append(rows, workload.ObjectValues(h.AppendID(nil, i), workload.State{}))
-	}
+	h, rows, collection := chooser{size: f.size}, make([][]db.Value, 0, to-from), m.counters
 	if f.versions {
-		return s.Insert(ctx, m.records.Objects, rows...)
+		collection = m.records.Objects
 	}
-	for i := range rows {
-		rows[i] = rows[i][:m.counters.Width()]
+	for i := from; i < to; i++ {
+		row := []db.Value{counterID(i), {}}
+		if f.versions {
+			row = workload.ObjectValues(h.AppendID(nil, i), workload.State{})
+		}
+		rows = append(rows, row)
 	}
-	return s.Insert(ctx, m.counters, rows...)
+	return s.Insert(ctx, collection, rows...)
 }
+
+func counterID(row uint64) db.Value { return db.Value{Int: int64(row) + 1} }
 
 // Refusal implements workload.RecordLogic: nothing is refused.
 func (h *chooser) Refusal(*history.Transaction) history.Reason { return 0 }
@@ -122,7 +148,12 @@ func (h *chooser) AppendID(dst []byte, n uint64) []byte {
 // adopt does nothing: nobody else makes such collections.
 func (m *recordModel) adopt(context.Context, uint64) error { return nil }
 
-func (m *recordModel) rule(f *facts, c dataset.Census) string { return oneTableRule(f, c) }
+func (m *recordModel) rule(f *facts, c dataset.Census) string {
+	if len(c) == 0 {
+		return ""
+	}
+	return oneTableRule(f, c)
+}
 
 func (m *recordModel) replaces(*facts) {}
 
@@ -134,8 +165,16 @@ func (m *recordModel) take(f *facts) error {
 	return nil
 }
 
-// Prepare implements dataset.Store. It marks a run that keeps no history.
+// calls reports whether a transaction is a call of the procedure.
+func (m *recordModel) calls() bool { return m.procedures != nil && m.config.Mode == workload.Procedure }
+
+// Prepare implements dataset.Store. It makes the procedure ready that is called, and marks a run that keeps no history.
 func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
+	if m.calls() {
+		if err := m.procedures.Define(ctx, procedure); err != nil {
+			return err
+		}
+	}
 	if err := m.Records.Prepare(ctx, run); err != nil || m.config.History {
 		return err
 	}
@@ -159,6 +198,10 @@ func (m *recordModel) style() workload.RecordStyle {
 }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	if m.calls() {
+		s, err := m.procedures.ProcedureSession(ctx, m.config.SessionOptions())
+		return &callClient{chooser: h, ProcedureSession: s}, err
+	}
 	s, err := m.Database.RecordSession(ctx, m.config.SessionOptions())
 	client := workload.NewRecordClient(s, h, m.records, workload.Rules{Missing: noSuchRow}, m.style())
 	if m.versions {
@@ -167,6 +210,41 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 	c := &addClient{RecordClient: client, chooser: h, model: m, rows: make([]db.Value, operations)}
 	c.add = db.Update{Collection: m.counters, Add: []int{1}, Unseen: true}
 	return c, err
+}
+
+// callClient runs one client's transactions by the procedure. It keeps no history, so the end state decides the
+// outcome of a lost answer.
+type callClient struct {
+	*chooser
+	db.ProcedureSession
+	args [1 + operations]db.Value
+}
+
+// Attempt implements load.Client.
+func (c *callClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	workload.Forget(tx)
+	amount := tx.Ops[opAccount].Amount
+	c.args[0].Int = amount
+	for i := range tx.Ops {
+		c.args[1+i] = counterID(tx.Ops[i].Object)
+	}
+	result, err := c.Call(ctx, procedure, c.args[:])
+	switch {
+	case err != nil:
+		return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
+	case result.Rows() != 1 || result.Row(0)[0].Null:
+		workload.Decide(tx, noSuchRow)
+	default:
+		workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+		workload.Decide(tx, 0)
+	}
+	return nil
+}
+
+// ResolveUnknown implements load.Client.
+func (*callClient) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
+	tx.Outcome = history.Unknown
+	return nil
 }
 
 // addClient runs one client's transactions on rows without versions. It adds to all three
@@ -182,11 +260,11 @@ type addClient struct {
 	model                  *recordModel
 	add                    db.Update
 
-	rows    []db.Value
+	rows    []db.Value // the ids of the records
 	entries [1][]db.Value
 	amounts [operations]db.Value
-	found   [1]db.Record
 	entry   []db.Value
+	names   [operations][]byte // of the rows in the history
 }
 
 // Attempt implements load.Client.
@@ -209,25 +287,26 @@ func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	}
 	c.entry = append(c.entry[:0], db.Value{Int: int64(tx.ID)})
 	for i := range tx.Ops {
-		op, row := &tx.Ops[i], &c.rows[i]
-		row.Text = c.chooser.AppendID(row.Text[:0], op.Object)
-		c.amounts[i].Int = op.Amount
-		c.entry = append(c.entry, *row, c.amounts[i], db.Value{})
+		op := &tx.Ops[i]
+		c.rows[i], c.amounts[i].Int = counterID(op.Object), op.Amount
+		c.names[i] = c.chooser.AppendID(c.names[i][:0], op.Object)
+		c.entry = append(c.entry, db.Value{Text: c.names[i]}, c.amounts[i], db.Value{})
 	}
-	if err := c.Find(ctx, c.model.counters, c.rows[opAccount:opAccount+1], c.found[:]); err != nil {
+	before, err := c.FindAndUpdate(ctx, &c.add, c.rows[opAccount], c.amounts[:1])
+	if err != nil {
 		return err
 	}
-	switch found := &c.found[0]; {
-	case !found.Found:
+	found := 0
+	if before.Found {
+		workload.Observe(&tx.Ops[opAccount], before.Values[1].Int, 0, 0)
+		if found, err = c.Update(ctx, &c.add, c.rows[opAccount+1:], c.amounts[1:]); err != nil {
+			return err
+		}
+	}
+	if found != operations-1 {
+		workload.Forget(tx)
 		workload.Decide(tx, noSuchRow)
 		return c.Rollback(ctx)
-	case found.Values[1].Null:
-		return cmp.Or(c.Rollback(ctx), error(db.Fatalf("read "+string(c.rows[opAccount].Text), "its balance is missing, which no transaction takes away")))
-	default:
-		workload.Observe(&tx.Ops[opAccount], found.Values[1].Int, 0, 0)
-	}
-	if _, err := c.Update(ctx, &c.add, c.rows, c.amounts[:]); err != nil {
-		return err
 	}
 	if ledger != nil {
 		c.entries[0] = c.entry
@@ -235,8 +314,7 @@ func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error 
 			return err
 		}
 	}
-	err := c.Commit(ctx)
-	if err == nil {
+	if err = c.Commit(ctx); err == nil {
 		workload.Decide(tx, 0)
 	}
 	return err
@@ -269,11 +347,12 @@ func (m *recordModel) endState(ctx context.Context, e *endRows) error {
 }
 
 func (e *endRows) counterRecord(values []db.Value) error {
-	k, id, known := parseRowKey(values[db.ID].Text)
-	if !known || values[1].Null {
-		return e.end.Unexpected(fmt.Sprintf("a row %q, which the load did not make or of which a field is missing", values[db.ID].Text))
+	id := values[db.ID]
+	k, number := e.size.place(uint64(id.Int) - 1)
+	if id.Null || k == noKind || values[1].Null {
+		return e.end.Unexpected(fmt.Sprintf("a row %d%s, which the load did not make or of which a field is missing", id.Int, id.Text))
 	}
-	return e.row(k, id, workload.State{Balance: values[1].Int})
+	return e.row(k, int64(number), workload.State{Balance: values[1].Int})
 }
 
 func (e *endRows) rowRecord(values []db.Value) error {

@@ -69,7 +69,7 @@ type model interface {
 	endState(ctx context.Context, rows *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Tables: newTableModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Simple: true}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*TPCB, error) {

@@ -9,13 +9,13 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+
+	"stroppy/tools/try"
 )
 
 const images = "docs/images"
@@ -24,7 +24,7 @@ const images = "docs/images"
 type picture struct {
 	run  []string
 	code int // the run's exit code
-	draw func(dir, picture string) error
+	draw func(dir, picture string)
 	file string
 }
 
@@ -42,88 +42,53 @@ var pictures = []picture{
 	},
 }
 
-func main() {
-	if err := makeAll(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "pictures:", err)
-		os.Exit(1)
-	}
-}
+func main() { try.Main("pictures", 1, func() { makeAll(os.Args[1:]) }) }
 
 // makeAll makes the pictures of these names, or all.
-func makeAll(names []string) error {
-	dir, err := os.MkdirTemp("", "stroppy-pictures-")
-	if err != nil {
-		return err
-	}
+func makeAll(names []string) {
+	dir := try.Must(os.MkdirTemp("", "stroppy-pictures-"))
 	defer os.RemoveAll(dir)
 	stroppy := filepath.Join(dir, "stroppy")
-	if out, err := exec.Command("go", "build", "-o", stroppy, "./cmd/stroppy").CombinedOutput(); err != nil {
-		return fmt.Errorf("build stroppy: %w: %s", err, out)
-	}
+	run(exec.Command("go", "build", "-o", stroppy, "./cmd/stroppy"), 0)
 	for _, p := range pictures {
-		if len(names) > 0 && !slices.Contains(names, p.file) {
-			continue
-		}
-		if err := p.make(stroppy, filepath.Join(dir, p.file)); err != nil {
-			return fmt.Errorf("make %s: %w", p.file, err)
+		if len(names) == 0 || slices.Contains(names, p.file) {
+			p.make(stroppy, filepath.Join(dir, p.file))
 		}
 	}
-	return nil
 }
 
-func (p *picture) make(stroppy, dir string) error {
-	out, err := exec.Command(stroppy, append([]string{"run", "bank", "--out", dir}, p.run...)...).CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || exitCode(err) != p.code {
-		return fmt.Errorf("the run ended with exit code %d, not %d: %s", exitCode(err), p.code, out)
-	}
-	if err := quiet(out); err != nil {
-		return err
-	}
-	return p.draw(dir, filepath.Join(images, p.file))
+func (p *picture) make(stroppy, dir string) {
+	quiet(run(exec.Command(stroppy, append([]string{"run", "bank", "--out", dir}, p.run...)...), p.code))
+	p.draw(dir, filepath.Join(images, p.file))
 }
 
-// exitCode returns the exit code of a command, whose Run returned err.
-func exitCode(err error) int {
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return exit.ExitCode()
+// run runs a command, which must end with the exit code, and returns what it prints.
+func run(cmd *exec.Cmd, code int) []byte {
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		try.Fail("%s did not end with exit code %d: %w: %s", cmd, code, err, out)
 	}
-	return 0
+	return out
 }
 
 // warning is a line of the report that measurements must not be read without.
 var warning = regexp.MustCompile(`(?m)^ *warning +(.*)$`)
 
-// quiet refuses a report that warns.
-func quiet(report []byte) error {
+// quiet fails if a report warns.
+func quiet(report []byte) {
 	if found := warning.FindSubmatch(report); found != nil {
-		return fmt.Errorf("the report warns: %s: try on a quieter machine", found[1])
+		try.Fail("the report warns: %s: try on a quieter machine", found[1])
 	}
-	return nil
 }
 
 // drawing takes the drawing of a violation.
-func drawing(dir, picture string) error {
-	data, err := os.ReadFile(filepath.Join(dir, "violations", filepath.Base(picture)))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(picture, data, 0o644)
+func drawing(dir, picture string) {
+	try.Write(picture, try.Must(os.ReadFile(filepath.Join(dir, "violations", filepath.Base(picture)))))
 }
 
 // screenshot takes the top of the page.
-func screenshot(dir, picture string) error {
-	page, err := filepath.Abs(filepath.Join(dir, "report.html"))
-	if err != nil {
-		return err
-	}
-	shot, err := filepath.Abs(picture)
-	if err != nil {
-		return err
-	}
-	out, err := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
-		"--window-size=1000,1100", "--virtual-time-budget=3000", "--screenshot="+shot, "file://"+page).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("show the page in chromium: %w: %s", err, out)
-	}
-	return nil
+func screenshot(dir, picture string) {
+	page, shot := try.Must(filepath.Abs(filepath.Join(dir, "report.html"))), try.Must(filepath.Abs(picture))
+	run(exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
+		"--window-size=1000,1100", "--virtual-time-budget=3000", "--screenshot="+shot, "file://"+page), 0)
 }

@@ -23,19 +23,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // longest bounds one run, its cluster's start and end included.
 const longest = 5 * time.Minute
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "seeds:", err)
-		os.Exit(1)
-	}
-}
+func main() { try.Main("seeds", 1, run) }
 
-func run() error {
+func run() {
 	from := flag.Int("from", 1, "the first seed")
 	count := flag.Int("count", lastSeed, "how many seeds")
 	parallel := flag.Int("parallel", 2, "how many runs at once")
@@ -50,20 +47,17 @@ func run() error {
 		for seed := *from; seed < *from+*count; seed++ {
 			fmt.Println(draw(seed).command(*mysql))
 		}
-		return nil
+		return
 	case *table:
-		return writeTable(*runs)
+		writeTable(*runs)
+		return
 	}
 	program, err := exec.LookPath(*stroppy)
-	if err == nil {
-		program, err = filepath.Abs(program)
-	}
 	if err != nil {
-		return fmt.Errorf("find the program: %w: build it, or name it with -stroppy", err)
+		try.Fail("find the program: %w: build it, or name it with -stroppy", err)
 	}
-	if err := os.MkdirAll(*runs, 0o755); err != nil {
-		return err
-	}
+	program = try.Must(filepath.Abs(program))
+	try.Check(os.MkdirAll(*runs, 0o755))
 	without := ""
 	if *mysql == "" {
 		without = lacksMySQL()
@@ -86,13 +80,10 @@ func run() error {
 	}
 	close(seeds)
 	wg.Wait()
-	if err := writeTable(*runs); err != nil {
-		return err
-	}
+	writeTable(*runs)
 	if len(invalid) > 0 {
-		return fmt.Errorf("%d of %d runs were not valid: look at their folders in %s", len(invalid), *count, *runs)
+		try.Fail("%d of %d runs were not valid: look at their folders in %s", len(invalid), *count, *runs)
 	}
-	return nil
 }
 
 // lacksMySQL says why no MySQL is on PATH; empty if one is.
@@ -114,17 +105,16 @@ func lacksMySQL() string {
 // was valid.
 func carryOut(program, mysql, runs string, p plan) bool {
 	dir := filepath.Join(runs, strconv.Itoa(p.seed))
-	o, err := readOutcome(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		// An interrupted run starts again.
-		if err = errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err == nil {
-			err = start(program, dir, p.arguments(mysql))
+	var o outcome
+	if err := try.Attempt(func() {
+		var ended bool
+		if o, ended = readOutcome(dir); !ended { // an interrupted run starts again
+			try.Check(os.RemoveAll(dir))
+			try.Check(os.MkdirAll(dir, 0o755))
+			start(program, dir, p.arguments(mysql))
+			o, _ = readOutcome(dir)
 		}
-		if err == nil {
-			o, err = readOutcome(dir)
-		}
-	}
-	if err != nil {
+	}); err != nil {
 		o = outcome{Verdict: "not run", Reason: err.Error()}
 	}
 	fmt.Printf("%d\t%s\t%s\n\t%s\n", p.seed, o.Verdict, p.command(mysql), o.Reason)
@@ -133,17 +123,12 @@ func carryOut(program, mysql, runs string, p plan) bool {
 
 // start runs the program in the folder and notes the exit code and the highest load
 // of the machine. A run that fails is no error.
-func start(program, dir string, arguments []string) error {
-	output, err := os.Create(filepath.Join(dir, "output.txt"))
-	if err != nil {
-		return err
-	}
+func start(program, dir string, arguments []string) {
+	output := try.Must(os.Create(filepath.Join(dir, "output.txt")))
 	defer output.Close()
 	cmd := exec.Command(program, append(arguments, "--quiet", "--out", filepath.Join(dir, "run"))...)
 	cmd.Stdout, cmd.Stderr = output, output
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	try.Check(cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // its exit code is in ProcessState
@@ -154,7 +139,8 @@ func start(program, dir string, arguments []string) error {
 		select {
 		case <-ended:
 			note := fmt.Sprintf("%d %.1f\n", cmd.ProcessState.ExitCode(), highest)
-			return os.WriteFile(filepath.Join(dir, "ended.txt"), []byte(note), 0o644)
+			try.Write(filepath.Join(dir, "ended.txt"), []byte(note))
+			return
 		case <-timeout:
 			_ = cmd.Process.Signal(end) // of a process that has just ended it is no error
 			timeout, end = time.After(longest), os.Kill

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"stroppy/internal/nemesis"
+	"stroppy/tools/try"
 )
 
 // TestSeedDrawsTheSamePlan checks that a seed draws the same plan each time, with known faults.
@@ -47,13 +47,9 @@ func TestSeedDrawsTheSamePlan(t *testing.T) {
 
 // TestTheRecordIsOfTheseSeeds checks that each seed that has run draws yet what is noted of it.
 func TestTheRecordIsOfTheseSeeds(t *testing.T) {
-	text, err := os.ReadFile("../../" + recordFile)
-	var record []attempt
-	if err == nil {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil || len(record) == 0 {
-		t.Fatalf("%d runs, %v", len(record), err)
+	record := try.JSON[[]attempt]("../../" + recordFile)
+	if len(record) == 0 {
+		t.Fatal("the record is empty")
 	}
 	for _, a := range record {
 		if p := draw(a.Seed); p.cluster != a.Cluster || p.workload != a.Workload || !slices.Equal(p.faults, a.Faults) {
@@ -66,8 +62,8 @@ func TestTheRecordIsOfTheseSeeds(t *testing.T) {
 // its reason.
 func TestUnfinishedRunIsRepeated(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := readOutcome(dir); !os.IsNotExist(err) {
-		t.Errorf("a run that has not ended: %v", err)
+	if _, ended := readOutcome(dir); ended {
+		t.Error("a run that has not ended is taken")
 	}
 	write := func(name, text string) {
 		t.Helper()
@@ -81,12 +77,12 @@ func TestUnfinishedRunIsRepeated(t *testing.T) {
 	}
 	write("ended.txt", "3 41.5\n")
 	write("output.txt", "a line\nstroppy: no server\n")
-	if o, err := readOutcome(dir); err != nil || o.Verdict != "none" || o.Exit != 3 || o.Busy != 41.5 || o.Reason != "stroppy: no server" {
-		t.Errorf("a run that failed: %+v, %v", o, err)
+	if o, ended := readOutcome(dir); !ended || o.Verdict != "none" || o.Exit != 3 || o.Busy != 41.5 || o.Reason != "stroppy: no server" {
+		t.Errorf("a run that failed: %+v, %t", o, ended)
 	}
 	write("run/result.json", `{"verdict": "valid", "load": {"seconds": 1}, "drive": {"committed": 7}}`)
-	if o, err := readOutcome(dir); err != nil || o.Verdict != "valid" || o.Drive.Committed != 7 {
-		t.Errorf("a valid run: %+v, %v", o, err)
+	if o, ended := readOutcome(dir); !ended || o.Verdict != "valid" || o.Drive.Committed != 7 {
+		t.Errorf("a valid run: %+v, %t", o, ended)
 	}
 }
 
@@ -113,12 +109,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(recordFile)
-	var record []attempt
-	if err == nil {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil || pageOf(record) != string(page) {
-		t.Errorf("%s is not made of %s, %v: go run ./tools/seeds -table", pageFile, recordFile, err)
+	if pageOf(try.JSON[[]attempt](recordFile)) != string(page) {
+		t.Errorf("%s is not made of %s: go run ./tools/seeds -table", pageFile, recordFile)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"stroppy/tools/try"
 )
 
 // The page, and the record that it is made from. The record also has the runs of other days and
@@ -30,28 +31,20 @@ type outcome struct {
 	}
 }
 
-// readOutcome reads a run that has ended. If the run has not ended, the error is os.ErrNotExist.
-func readOutcome(dir string) (outcome, error) {
+// readOutcome reads a run. It reports false if the run has not ended.
+func readOutcome(dir string) (o outcome, ended bool) {
 	note, err := os.ReadFile(filepath.Join(dir, "ended.txt"))
-	if err != nil {
-		return outcome{}, err
+	if errors.Is(err, os.ErrNotExist) {
+		return o, false
 	}
-	o := outcome{Verdict: "none"}
-	text, err := os.ReadFile(filepath.Join(dir, "run", "result.json"))
-	switch {
-	case err == nil:
-		if err := json.Unmarshal(text, &o); err != nil {
-			return outcome{}, fmt.Errorf("read the result in %s: %w", dir, err)
-		}
-	case errors.Is(err, os.ErrNotExist):
+	try.Check(err)
+	if o = try.JSON[outcome](filepath.Join(dir, "run", "result.json")); o.Verdict == "" {
 		output, _ := os.ReadFile(filepath.Join(dir, "output.txt"))
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-		o.Reason = lines[len(lines)-1]
-	default:
-		return outcome{}, err
+		o.Verdict, o.Reason = "none", lines[len(lines)-1]
 	}
-	_, err = fmt.Sscan(string(note), &o.Exit, &o.Busy)
-	return o, err
+	try.Must(fmt.Sscan(string(note), &o.Exit, &o.Busy))
+	return o, true
 }
 
 // earlier are the seeds' folders that were put aside, as in 17.overload.
@@ -79,31 +72,18 @@ func attemptOf(p plan, o outcome, aside string) attempt {
 	return a
 }
 
-// attemptsIn are the runs in a folder that have ended.
-func attemptsIn(runs string) (list []attempt, err error) {
-	entries, err := os.ReadDir(runs)
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range entries {
+// attemptsIn returns the runs in a folder that have ended.
+func attemptsIn(runs string) (list []attempt) {
+	for _, entry := range try.Must(os.ReadDir(runs)) {
 		name := earlier.FindStringSubmatch(entry.Name())
 		if name == nil {
 			continue
 		}
-		seed, err := strconv.Atoi(name[1])
-		if err != nil {
-			return nil, err
+		if o, ended := readOutcome(filepath.Join(runs, entry.Name())); ended {
+			list = append(list, attemptOf(draw(try.Must(strconv.Atoi(name[1]))), o, name[2]))
 		}
-		o, err := readOutcome(filepath.Join(runs, entry.Name()))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it goes on, or was interrupted
-		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, attemptOf(draw(seed), o, name[2]))
 	}
-	return list, nil
+	return list
 }
 
 // merged adds later runs to the record, where they replace runs of the same seed.
@@ -119,24 +99,10 @@ func merged(record, later []attempt) []attempt {
 }
 
 // writeTable adds all runs in the folder to the record, and writes the page of it.
-func writeTable(runs string) error {
-	later, err := attemptsIn(runs)
-	if err != nil {
-		return err
-	}
-	var record []attempt
-	text, err := os.ReadFile(recordFile)
-	if err == nil {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read the runs of before in %s: %w", recordFile, err)
-	}
-	list := merged(record, later)
-	if text, err = json.MarshalIndent(list, "", " "); err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(recordFile, append(text, '\n'), 0o644), os.WriteFile(pageFile, []byte(pageOf(list)), 0o644))
+func writeTable(runs string) {
+	list := merged(try.JSON[[]attempt](recordFile), attemptsIn(runs))
+	try.WriteJSON(recordFile, list)
+	try.Write(pageFile, []byte(pageOf(list)))
 }
 
 func pageOf(list []attempt) string {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"stroppy/tools/try"
 )
 
 // alter alters a copy of a recording and checks the copy. A healthy recording must be undecided then or
@@ -22,12 +24,13 @@ func (c *campaign) alter(rng *rand.Rand, r *recording) {
 		return
 	}
 	how := ""
-	for how == "" { // a change that would leave everything as it is makes way for another one
-		var err error
-		if how, err = changes[rng.IntN(len(changes))](c, rng, r, copied); err != nil {
-			c.problem("", "%s: alter a copy: %v", r.command, err)
-			return
+	if err := try.Attempt(func() {
+		for how == "" { // a change that would leave everything as it is makes way for another one
+			how = changes[rng.IntN(len(changes))](c, rng, r, copied)
 		}
+	}); err != nil {
+		c.problem("", "%s: alter a copy: %v", r.command, err)
+		return
 	}
 	code, out := c.call([]string{"check", copied, "-q"})
 	c.count(&c.copies, code)
@@ -39,7 +42,7 @@ func (c *campaign) alter(rng *rand.Rand, r *recording) {
 }
 
 // A change alters the copy of a recording in a directory. It returns what it did; empty: nothing.
-type change func(c *campaign, rng *rand.Rand, r *recording, dir string) (how string, err error)
+type change func(c *campaign, rng *rand.Rand, r *recording, dir string) (how string)
 
 // changes are the ways in which a recording is altered.
 var changes = []change{
@@ -56,51 +59,43 @@ var changes = []change{
 		return "bytes behind the footer", append(slices.Clone(data), make([]byte, 1+rng.IntN(100))...)
 	}),
 	ofOneFile(func(*rand.Rand, []byte) (string, []byte) { return "the removal", nil }),
-	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
-		blocks := blocksOf(data)
-		if len(blocks) == 0 {
-			return "all bytes 0", make([]byte, len(data))
-		}
-		b := blocks[rng.IntN(len(blocks))]
-		return "a block twice", slices.Concat(data[:b[1]], data[b[0]:b[1]], data[b[1]:])
-	}),
-	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
-		blocks := blocksOf(data)
-		if len(blocks) == 0 {
-			return "all bytes 0", make([]byte, len(data))
-		}
-		b := blocks[rng.IntN(len(blocks))]
-		return "a block less", slices.Concat(data[:b[0]], data[b[1]:])
-	}),
+	ofOneBlock("a block twice", func(data []byte, from, to int) []byte { return slices.Concat(data[:to], data[from:to], data[to:]) }),
+	ofOneBlock("a block less", func(data []byte, from, to int) []byte { return slices.Concat(data[:from], data[to:]) }),
 	flipAnywhere, swapWithOther, swapEnds, editResult, editFaults,
 }
 
 // ofOneFile is the change of one file of the history. The function returns how, and the new contents;
 // nil removes the file.
 func ofOneFile(alter func(rng *rand.Rand, data []byte) (how string, changed []byte)) change {
-	return func(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
-		files, err := filepath.Glob(filepath.Join(dir, "history", "*.bin"))
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("%s has no files in its history", dir)
-		}
+	return func(_ *campaign, rng *rand.Rand, _ *recording, dir string) string {
+		files := try.Must(filepath.Glob(filepath.Join(dir, "history", "*.bin")))
 		file := files[rng.IntN(len(files))]
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		how, changed := alter(rng, data)
-		how += " of " + filepath.Base(file)
+		how, changed := alter(rng, try.Must(os.ReadFile(file)))
 		if changed == nil {
-			return how, os.Remove(file)
+			try.Check(os.Remove(file))
+		} else {
+			try.Write(file, changed)
 		}
-		return how, os.WriteFile(file, changed, 0o666)
+		return how + " of " + filepath.Base(file)
 	}
+}
+
+// ofOneBlock is the change of one block of a file, which is from one offset to the other.
+func ofOneBlock(how string, alter func(data []byte, from, to int) []byte) change {
+	return ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
+		blocks := blocksOf(data)
+		if len(blocks) == 0 {
+			return "all bytes 0", make([]byte, len(data))
+		}
+		b := blocks[rng.IntN(len(blocks))]
+		return how, alter(data, b[0], b[1])
+	})
 }
 
 // evidence returns the files that a check reads, relative to the directory: all but the log and the report,
 // which are made for people.
-func evidence(dir string) (files []string, err error) {
-	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+func evidence(dir string) (files []string) {
+	try.Check(fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path == "log.txt" || path == "report.html" {
 			return err
 		}
@@ -109,97 +104,78 @@ func evidence(dir string) (files []string, err error) {
 		}
 		files = append(files, path)
 		return nil
-	})
-	return files, err
+	}))
+	return files
 }
 
 // flipAnywhere flips one bit of any file that a check reads.
-func flipAnywhere(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
-	files, err := evidence(dir)
-	if err != nil {
-		return "", err
-	}
+func flipAnywhere(_ *campaign, rng *rand.Rand, _ *recording, dir string) string {
+	files := evidence(dir)
 	file := files[rng.IntN(len(files))]
-	data, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return "", err
-	}
+	data := try.Must(os.ReadFile(filepath.Join(dir, file)))
 	at, bit := rng.IntN(len(data)), rng.IntN(8)
 	data[at] ^= 1 << bit
-	how := fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file)
-	return how, os.WriteFile(filepath.Join(dir, file), data, 0o666)
+	try.Write(filepath.Join(dir, file), data)
+	return fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file)
 }
 
-// swapWithOther puts the file of a run with the same settings and another seed in the place of this one's.
-func swapWithOther(c *campaign, rng *rand.Rand, r *recording, dir string) (string, error) {
-	other, err := c.other(r)
-	if err != nil {
-		return "", err
-	}
-	files, err := evidence(other)
-	if err != nil {
-		return "", err
-	}
+// swapWithOther replaces a file by the one of a run with the same settings and another seed.
+func swapWithOther(c *campaign, rng *rand.Rand, r *recording, dir string) string {
+	other := c.other(r)
+	files := evidence(other)
 	file := files[rng.IntN(len(files))]
-	theirs, err := os.ReadFile(filepath.Join(other, file))
-	if err != nil {
-		return "", err
-	}
+	theirs := try.Must(os.ReadFile(filepath.Join(other, file)))
 	ours, err := os.ReadFile(filepath.Join(dir, file))
 	if err == nil && bytes.Equal(ours, theirs) || os.IsNotExist(err) {
-		return "", nil
+		return ""
 	}
-	if err != nil {
-		return "", err
-	}
-	return "the " + file + " of another run", os.WriteFile(filepath.Join(dir, file), theirs, 0o666)
+	try.Check(err)
+	try.Write(filepath.Join(dir, file), theirs)
+	return "the " + file + " of another run"
 }
 
 // swapEnds exchanges the two files of the end state.
-func swapEnds(_ *campaign, _ *rand.Rand, _ *recording, dir string) (string, error) {
+func swapEnds(_ *campaign, _ *rand.Rand, _ *recording, dir string) string {
 	objects, ledger := filepath.Join(dir, "history", "end-objects.bin"), filepath.Join(dir, "history", "end-ledger.bin")
 	for _, move := range [][2]string{{objects, objects + "-moved"}, {ledger, objects}, {objects + "-moved", ledger}} {
-		if err := os.Rename(move[0], move[1]); err != nil {
-			return "", err
-		}
+		try.Check(os.Rename(move[0], move[1]))
 	}
-	return "the files of the end state exchanged", nil
+	return "the files of the end state exchanged"
 }
 
 // editResult edits result.json as a text editor would, and leaves its checksum.
-func editResult(_ *campaign, rng *rand.Rand, r *recording, dir string) (string, error) {
+func editResult(_ *campaign, rng *rand.Rand, r *recording, dir string) string {
 	file := filepath.Join(dir, "result.json")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
+	data := try.Must(os.ReadFile(file))
 	verdict, another := `"verdict": "valid"`, `"verdict": "invalid"`
 	if r.code == 1 {
 		verdict, another = another, verdict
 	}
 	if changed := strings.Replace(string(data), verdict, another, 1); changed != string(data) && rng.IntN(3) == 0 {
-		return "the verdict of result.json edited", os.WriteFile(file, []byte(changed), 0o666)
+		try.Write(file, []byte(changed))
+		return "the verdict of result.json edited"
 	}
-	return "a digit of result.json edited", os.WriteFile(file, otherDigit(rng, data), 0o666)
+	try.Write(file, otherDigit(rng, data))
+	return "a digit of result.json edited"
 }
 
-// editFaults adds a line to faults.jsonl, takes one away, or edits a digit.
-func editFaults(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
+// editFaults adds a line to faults.jsonl, removes one, or edits a digit.
+func editFaults(_ *campaign, rng *rand.Rand, _ *recording, dir string) string {
 	file := filepath.Join(dir, "faults.jsonl")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
+	data := try.Must(os.ReadFile(file))
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	switch n := rng.IntN(3); {
 	case n == 0 || len(lines) < 2:
 		line := `{"fault":"kill leader","target":"n1","at_s":0.01,"healed_s":0.02}` + "\n"
-		return "a line added to faults.jsonl", os.WriteFile(file, append(data, line...), 0o666)
+		try.Write(file, append(data, line...))
+		return "a line added to faults.jsonl"
 	case n == 1:
 		at := rng.IntN(len(lines) - 1)
-		return "a line of faults.jsonl less", os.WriteFile(file, bytes.Join(slices.Delete(lines, at, at+1), nil), 0o666)
+		try.Write(file, bytes.Join(slices.Delete(lines, at, at+1), nil))
+		return "a line of faults.jsonl less"
 	}
-	return "a digit of faults.jsonl edited", os.WriteFile(file, otherDigit(rng, data), 0o666)
+	try.Write(file, otherDigit(rng, data))
+	return "a digit of faults.jsonl edited"
 }
 
 // otherDigit returns a text with another digit in the place of one.

@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	"stroppy/internal/cli"
+	"stroppy/tools/try"
 )
 
 func main() {
@@ -31,21 +32,17 @@ func main() {
 	from := flag.Uint64("seed", 1, "of the first run")
 	keep := flag.String("keep", "", "a directory for copies of the recordings that have a problem")
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "statements")
-	if err == nil {
+	try.Main("statements", 1, func() {
+		dir := try.Must(os.MkdirTemp("", "statements"))
 		defer os.RemoveAll(dir)
 		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: verifierFile, call: inProcess}
 		if *stroppy != "" {
 			c.call = program(*stroppy)
 		}
-		err = c.run(*runs, *altered, *from)
+		err := c.run(*runs, *altered, *from)
 		fmt.Print(c.summary())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "statements:", err)
-		os.RemoveAll(dir)
-		os.Exit(1)
-	}
+		try.Check(err)
+	})
 }
 
 // verifierFile is the separate program, from the root of the repository.
@@ -194,15 +191,15 @@ func (c *campaign) one(seed uint64, altered int) {
 }
 
 // other returns the directory of a run with the same settings and another seed.
-func (c *campaign) other(r *recording) (dir string, err error) {
+func (c *campaign) other(r *recording) (dir string) {
 	if r.other == "" {
 		dir := r.dir + "-other"
 		if code, out, command := c.make(r.args, r.seed+1<<32, dir); code != 0 && code != 1 && code != 4 {
-			return "", fmt.Errorf("%s: exit code %d: %s", command, code, out)
+			try.Fail("%s: exit code %d: %s", command, code, out)
 		}
 		r.other = dir
 	}
-	return r.other, nil
+	return r.other
 }
 
 // verify lets the separate program rebuild the statements of a run.

@@ -131,9 +131,9 @@ func TestEachChangeAlters(t *testing.T) {
 		if err := os.CopyFS(copied, os.DirFS(r.dir)); err != nil {
 			t.Fatal(err)
 		}
-		how, err := alter(c, rng, r, copied)
-		if err != nil || how == "" && i < 6 {
-			t.Errorf("change %d: %q, %v", i, how, err)
+		how := alter(c, rng, r, copied)
+		if how == "" && i < 6 {
+			t.Errorf("change %d changes nothing", i)
 		}
 		if how != "" && same(t, r.dir, copied) {
 			t.Errorf("%s: nothing is changed", how)
@@ -145,12 +145,8 @@ func TestEachChangeAlters(t *testing.T) {
 func same(t *testing.T, one, other string) bool {
 	t.Helper()
 	contents := func(dir string) map[string]string {
-		files, err := evidence(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
 		all := map[string]string{}
-		for _, file := range files {
+		for _, file := range evidence(dir) {
 			data, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				t.Fatal(err)

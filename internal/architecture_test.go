@@ -23,7 +23,7 @@ import (
 
 const maxFunctionLines = 70
 
-// listed is what go list reports of a package.
+// listed is a package as go list reports it.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -103,8 +103,7 @@ func importRules() []importRule {
 	}
 }
 
-// ruleOf returns the rule for a package, which is that of the deepest row at or
-// above it.
+// ruleOf returns the rule for a package, which stands in the deepest row at or above it.
 func ruleOf(path string) (importRule, bool) {
 	var found importRule
 	for _, r := range importRules() {
@@ -159,8 +158,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestEmbeddedBuild holds that what is slow to compile and not needed for a run on SQLite
-// stays out of the build that is a person's first one, with a cold cache.
+// TestEmbeddedBuild checks that the first build of a new user leaves out packages that compile slowly and are not
+// needed for SQLite.
 func TestEmbeddedBuild(t *testing.T) {
 	out, err := exec.Command("go", "list", "-tags", "embedded", "-deps", "stroppy/cmd/stroppy").Output()
 	if err != nil {
@@ -212,8 +211,8 @@ func (r importRule) forbids(imported string) string {
 	return ""
 }
 
-// TestConcreteThings holds that only registry, and the conformance suite, see
-// concrete databases and workloads. What several databases share is none.
+// TestConcreteThings checks that only registry and the conformance suite see concrete databases and workloads. Packages
+// that several databases share are not concrete.
 func TestConcreteThings(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
 	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}

@@ -32,7 +32,7 @@ func tryNames(t *testing.T, sh *shell) {
 			databases += read(t, path)
 		}
 	}
-	// The checks of the bank and of faults come first, then those of each other workload.
+	// The checks of the bank and of faults come first, then the checks of each other workload.
 	for i, part := range strings.Split(list("list checks"), "\nOf the workload ") {
 		workload := "bank"
 		if i > 0 {

@@ -13,10 +13,10 @@ import (
 	"stroppy/internal/report"
 )
 
-// scenarioHead is what a scenario begins with, in this order.
+// scenarioHead matches the first lines of a scenario.
 var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?(?:# cause: (\S+ \S+)\n)?((?:# says: \S.*\n)*)(?:# divided: (\S.*)\n)?#\n# [A-Za-z]`)
 
-// head is what the comment says that a scenario begins with.
+// head holds the values of the comment at the top of a scenario.
 type head struct {
 	verdict  string           // that is expected
 	database string           // to be given where the scenario names none
@@ -60,8 +60,8 @@ func (h head) unsaid(report string) (missing []string) {
 	return missing
 }
 
-// undivided says why the outages of the faults of a name have no two parts, the cluster's and the
-// clients', that make up the whole; it is empty where they have.
+// undivided returns why the outages of a fault cannot be divided into the cluster's part and the clients' part. It
+// returns "" if they can.
 func undivided(faults []fault.Record, name string) string {
 	found := false
 	for _, f := range faults {

@@ -21,10 +21,9 @@ import (
 // another place.
 const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
 
-// What is appended to a command, so that the tests neither last long nor take all that the
-// machine has.
+// These flags are appended to commands, so that the tests are short and leave room on the machine.
 const (
-	brief    = " --duration 500ms" // to a run that does not say how long it is
+	brief    = " --duration 500ms" // to a run without a duration
 	longer   = " --duration 1s"    // to one that has to find something, or a cluster's
 	step     = " --duration 500ms" // to a sweep that does, or is over clients; one over a rate repeats shorter steps
 	moderate = " --rate 60"        // to a closed loop on a cluster: each of its faults lasts for seconds

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// finding is a script that shows a finding of docs/track-record.md on a server of this machine,
-// and which ends with exit code 1 where it does. What is right beside it the script holds itself,
-// by another exit code.
+// finding is a script that shows a finding of docs/track-record.md on a server of this machine. Its exit code is 1 if
+// the finding shows. The script itself checks what must be right beside it, and reports that by another exit code.
 type finding struct {
 	needs    []string // programs and libraries
 	packages string   // of Debian, that have them
@@ -70,8 +69,8 @@ func there(path string) bool {
 	return filepath.IsAbs(path) && err == nil
 }
 
-// TestFindingsHaveCommands holds that every bug of docs/track-record.md has a command that shows it
-// again, and that the scripts among them are there and can be run.
+// TestFindingsHaveCommands checks that every bug of docs/track-record.md has a command that shows it again. Scripts
+// must exist and be executable.
 func TestFindingsHaveCommands(t *testing.T) {
 	_, text, _ := strings.Cut(read(t, "../docs/track-record.md"), "\n## Bugs\n")
 	bugs, _, _ := strings.Cut(text, "\n## ")

@@ -69,9 +69,8 @@ type Words struct {
 	One, Book, Part, Before string
 	Amount                  func(int64) string
 	Kind                    func(history.Kind) string // nil: every kind is called One
-	// Rules maps the name of a kind of transaction to the condition that the transaction checks before it
-	// writes, such as "checked that … covers …, then took from one of them". A kind without a condition is
-	// absent.
+	// Rules maps the name of a kind of transaction to the condition that it checks before it writes: "checked that …
+	// covers …, then took from one of them". A kind without a condition is absent.
 	Rules map[string]string
 }
 

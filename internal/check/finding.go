@@ -27,7 +27,7 @@ type Finding struct {
 	OfLost, OfLostUpdate int
 
 	Instances    []fact.Fact  // the first violations, at most Shown
-	Transactions []history.ID // the transactions of Instances, those of the first instance first
+	Transactions []history.ID // the transactions of Instances, in the order of the instances
 	Objects      []fact.Object
 	Cycle        []Edge // of the first instance: the last edge leads back to the first transaction; nil: no cycle
 	Spans        []Span // the transactions of the first instance, in the order of their beginnings

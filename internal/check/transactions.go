@@ -189,8 +189,8 @@ func numberBlocks(b blocks, from int) (starts map[int64]int, n int, ok bool) {
 	return starts, n, true
 }
 
-// CountTransactions returns how many transactions sources have, as far as the heads of their blocks say
-// so; 0 if one has no blocks or they are damaged.
+// CountTransactions returns the number of transactions in sources, from the heads of their blocks. It returns 0 if a
+// source has no blocks or they are damaged.
 func CountTransactions(sources []Source) (n int) {
 	for _, source := range sources {
 		b, ok := source.(blocks)

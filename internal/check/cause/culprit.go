@@ -65,7 +65,7 @@ type Judgement struct {
 	Broken  isolation.Level // the weakest level that forbids the violation; Unknown: none
 	Update  string          // for Application: the unsafe way of writing
 	Safe    string          // for Application: a safe way; empty: none
-	// Isolations lists those of the database whose claimed level forbids the violation.
+	// Isolations lists the database's isolation levels whose claim forbids the violation.
 	Isolations []string
 }
 

@@ -42,9 +42,9 @@ func join(all []parted, size int) parted {
 	return sum
 }
 
-// ask reads the ledger rows of all transactions whose versions may differ from what their clients saw. Such a
-// client did not see the versions that it made, or it read a version that was overwritten before its own
-// write, which READ COMMITTED allows.
+// ask reads the ledger rows of all transactions whose versions may differ from what their clients saw. Such a client
+// did not see the versions that it made. Or its version was overwritten between its read and its write, which READ
+// COMMITTED allows.
 func (p *prover) ask() error {
 	size := fewParts
 	if p.in.files() != nil {

@@ -24,9 +24,9 @@ import (
 //   - Before the first circle, real time is an edge too. A component that is closed only by real
 //     time is placed the same way, but recorded separately.
 
-// These constants limit the number of waiting transactions that no later transaction can help. If more find
-// no place, the proof ends. The limits apply to all waiting transactions, to those with many operations, and
-// to the time in which the ledger may still be asked for the maker of a version.
+// These constants limit the number of waiting transactions that no later transaction can help. If more find no place,
+// the proof ends. One limit is for all waiting transactions, and one for waiting transactions with many operations. The
+// third is the time in which the ledger may still be asked for the maker of a version.
 const (
 	mostWaiting   = 1 << 20
 	mostLarge     = 1 << 6

@@ -81,9 +81,9 @@ type blocks interface {
 	Cursor() *history.Cursor
 }
 
-// feed provides the transactions of the clients in batches, which several goroutines decode. For a file, a
-// batch is a piece of a block. Of each open block, the current and the next piece are decoded, so that the
-// decoded pieces of many clients fit into a processor's caches.
+// feed provides the transactions of the clients in batches, which several goroutines decode. For a file, a batch is a
+// piece of a block. Only the current and the next piece of each open block are decoded. So the decoded pieces of many
+// clients fit into a processor's caches.
 type feed struct {
 	in    Input
 	legs  map[history.ID][]history.Row

@@ -18,9 +18,9 @@ import (
 //   - The chain of an object begins with the first version that a transaction read.
 //   - A first pass sums, for each object, the overwritten versions. If they are consecutive, every
 //     version has the writer that its client recorded.
-//   - A second pass collects all reads and writes of the other objects. A transaction that read
-//     one version and overwrote a later one, which READ COMMITTED allows, is identified by the
-//     reads of the version that it made. A version without a recorded writer gets an anonymous
+//   - A second pass collects all reads and writes of the other objects. READ COMMITTED allows a
+//     transaction to read one version and to overwrite a later one. Such a transaction is identified
+//     by the reads of the version that it made. A version without a recorded writer gets an anonymous
 //     one, which is placed when the version is needed.
 //
 // Everything else works as with an end state.
@@ -51,8 +51,8 @@ type gap struct {
 	known  bool // the version was read
 }
 
-// These constants limit the work without an end state: the number of objects whose versions are summed (48
-// bytes each), the number of reads and writes of odd objects, and the number of versions without a writer.
+// These constants limit the work without an end state: mostOpen objects whose versions are summed (48 bytes each),
+// mostSeen reads and writes of odd objects, and mostGaps versions without a writer.
 const (
 	mostOpen = 1 << 23
 	mostSeen = 1 << 22

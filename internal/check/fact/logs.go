@@ -45,7 +45,7 @@ type LogUnsent struct {
 	Tombstone bool   `json:"tombstone,omitempty"`
 }
 
-// LogExtraEvent states that the log has an event beyond those of its append.
+// LogExtraEvent states that the log has an event after the last one of its append.
 type LogExtraEvent struct {
 	Append Member `json:"append"`
 	Event  uint32 `json:"event"`

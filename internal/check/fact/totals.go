@@ -65,8 +65,8 @@ type (
 		Ledger  bool   `json:"by_ledger,omitempty"`
 		Closes  bool   `json:"closes,omitempty"`
 	}
-	// NoSuchLeg states that an account names a transaction as the maker of its last version, but the ledger
-	// has no part of that transaction for the account.
+	// NoSuchLeg states that an account names a transaction as the maker of its last version. The ledger has no part of
+	// that transaction for the account.
 	NoSuchLeg struct {
 		Object  Object     `json:"object"`
 		By      history.ID `json:"transaction"`

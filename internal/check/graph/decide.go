@@ -115,9 +115,9 @@ func (g *Graph) state(t Test, o Order, timed bool) State {
 	return Fails
 }
 
-// Any returns a cycle that makes a test fail. The cycle is short, but not always the shortest. Any is used
-// when the search for the shortest cycle reaches its limits, and for real time of several clocks, where a
-// cycle may need several edges of real time.
+// Any returns a cycle that makes a test fail. The cycle is short, but not always the shortest. Any is used when the
+// search for the shortest cycle reaches its limits. It is also used for real time of several clocks, because a cycle
+// may then need several edges of real time.
 func (g *Graph) Any(t Test, o Order) []Step {
 	g, nodes := g.of(t)
 	steps, _ := g.Short(t.mask(o).Without(Guesses), o == Real)

@@ -78,7 +78,7 @@ func (s small) before(a, b uint32) bool {
 	})
 }
 
-// steps returns the edges of a mask, and those of real time if real is true.
+// steps returns the edges of a mask, with the edges of real time if real is true.
 func (s small) steps(mask Mask, real bool) (list []Step) {
 	for _, e := range s.edges {
 		if mask.has(uint32(e.Kind)) {

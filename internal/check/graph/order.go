@@ -2,9 +2,9 @@ package graph
 
 import "math"
 
-// Unordered returns the nodes that have no place in an order that agrees with the edges of the mask and, if
-// real is set, with real time. These are the nodes on cycles and the nodes behind a cycle. The result is
-// empty exactly if an order exists.
+// Unordered returns the nodes without a place in an order that agrees with the edges of the mask. If real is set, the
+// order also agrees with real time. These are the nodes on cycles and the nodes behind a cycle. The result is empty
+// exactly if an order exists.
 //
 // The algorithm removes nodes without predecessors until none is left (Kahn, 1962). For real time it keeps
 // the earliest end of the remaining nodes: a node that began later must wait. So real time needs no edges,

@@ -51,16 +51,15 @@ const (
 	mostWork     = 1 << 29 // steps of about one nanosecond
 )
 
-// Settle decides whether the runs of each group can be ordered so that the graph has no cycle. For snapshot
-// isolation, cycles with two consecutive anti-dependencies are allowed. If run A precedes run B, then the
-// writer of A's last version precedes the writer of B's first version (Ww), and so does every reader of A's
-// last version (Rw). The problem is NP-complete (Papadimitriou, The Serializability of Concurrent Database
-// Updates, 1979).
+// Settle decides whether the runs of each group can be ordered so that the graph has no cycle. For snapshot isolation,
+// cycles with two consecutive anti-dependencies are allowed. If run A precedes run B, then the writer of A's last
+// version precedes the writer of B's first version (Ww). Every reader of A's last version does too (Rw). The problem is
+// NP-complete (Papadimitriou, The Serializability of Concurrent Database Updates, 1979).
 //
-// Settle first guesses an order. If that has cycles, a complete search decides the pairs of runs on these
-// cycles, one component at a time, and the order of the others is guessed again. If the search finds no
-// choice for some pairs, no choice exists for all runs. The state is Open if a search reached its limits.
-// Hints are approximate times at which the transactions took effect; nil means none.
+// Settle first guesses an order. If that has cycles, a complete search decides the pairs of runs on these cycles, one
+// component at a time. The order of the other runs is then guessed again. If the search finds no choice for some pairs,
+// no choice exists for all runs. The state is Open if a search reached its limits. Hints are approximate times at which
+// the transactions took effect; nil means none.
 func (g *Graph) Settle(groups [][]Run, snapshot bool, o Order, hints []int64) Settled {
 	return newSettling(g, groups, snapshot, o, hints).settle()
 }

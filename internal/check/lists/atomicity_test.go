@@ -39,8 +39,8 @@ func repeatable(order []*Transaction) bool {
 	return true
 }
 
-// atomic reports whether no transaction saw another one and missed a write of it in a later read or, if all
-// is set, in any read. Only reads of single lists count.
+// atomic reports whether no transaction saw another one and missed a write of it in a later read. If all is set, no
+// read may miss a write. Only reads of single lists count.
 func atomic(list []Transaction, all bool) bool {
 	for i := range list {
 		t := &list[i]

@@ -30,10 +30,9 @@ func (c *checker) depend() error {
 	return c.watch.Err
 }
 
-// torn reports whether every order of the values that overwrote the same ones tears some transaction (Biswas
-// and Enea, On the Complexity of Checking Transactional Consistency, OOPSLA 2019). If a transaction saw
-// another one, and in a second list a value from a different writer, the other one must have written that
-// list earlier.
+// torn reports whether every order of the values that overwrote the same ones tears some transaction. (Biswas and Enea,
+// On the Complexity of Checking Transactional Consistency, OOPSLA 2019.) Suppose that a transaction saw a value of A,
+// and a value of B in another list that A wrote. Then A wrote that list before B.
 func (c *checker) torn() bool {
 	d := &dependencies{checker: c}
 	g := graph.New(int(c.count()), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {

@@ -159,9 +159,9 @@ func (c *checker) inEnd(l, t, op uint32) bool {
 	return slices.Contains(c.content(l, c.final[l]), c.elementOf(t, op))
 }
 
-// overwritten reports whether an append to a list of Values that is missing in the end state is a lost
-// update, because its value was overwritten. If the value is not known, a claim that allows lost updates
-// leaves the append undecided.
+// overwritten reports whether an append to a list of Values is a lost update. The append is missing in the end state,
+// and its value was overwritten. If the value is not known, a claim that allows lost updates leaves the append
+// undecided.
 func (c *checker) overwritten(list, t, op uint32) bool {
 	if c.kept[list] != Values {
 		return false

@@ -201,8 +201,7 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	}
 }
 
-// noteAgain records a repeated element of a list. Of two rows with one element, the one in the end state was
-// kept.
+// noteAgain records a repeated element of a list. If two rows have one element, the row in the end state was kept.
 func (c *checker) noteAgain(n, again uint32, table *elementTable) {
 	list := c.lists[n]
 	element := list[again]

@@ -279,7 +279,7 @@ func (e *checker) followOthers(i uint32, acknowledged bool) {
 	s.perhaps.Add(t.Try+clock.To, group)
 }
 
-// turn sets sequence and late to those of a client and a history. Usually these are the ones of the previous
+// turn sets sequence and late to the values of a client and a history. Usually these are the ones of the previous
 // append.
 func (s *streamWalk) turn(client uint64, source uint16) {
 	if s.sequence == nil || s.client != client {

@@ -31,9 +31,9 @@ func (w ofWorker) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-// TestClockErrorsAgainstDefinition compares order with its definition when two workers have bounded clock
-// errors. It must be valid exactly if it is for every pair of errors, and invalid exactly if one pair of
-// appends contradicts each other for every pair.
+// TestClockErrorsAgainstDefinition compares order with its definition when two workers have bounded clock errors. It
+// must be valid exactly if it is valid for every pair of errors. It must be invalid exactly if two appends contradict
+// each other for every pair of errors.
 func TestClockErrorsAgainstDefinition(t *testing.T) {
 	counts := map[check.Status]int{}
 	for seed := range checktest.Rounds(2000, 20_000) {

@@ -43,8 +43,8 @@ func TestWindowsOfCorrectLogs(t *testing.T) {
 	}
 }
 
-// TestWindowsAgainstDefinitions checks that a window is invalid if two of its appends contradict each other,
-// and that the whole with its end state is then invalid too.
+// TestWindowsAgainstDefinitions checks that a window is invalid if two of its appends contradict each other. The whole
+// with its end state is then invalid too.
 func TestWindowsAgainstDefinitions(t *testing.T) {
 	rounds := uint64(6000)
 	if testing.Short() {

@@ -38,9 +38,9 @@ func (o definitions) foreseen() bool {
 	return false
 }
 
-// TestIntervalsAgainstPorcupine compares linearizable with its definition when the clocks of two workers have
-// bounded errors. The result may be valid only if every record has an order for every pair of errors, and
-// invalid only if a record has none for any pair.
+// TestIntervalsAgainstPorcupine compares linearizable with its definition when the clocks of two workers have bounded
+// errors. The result may be valid only if every record has an order for every pair of errors. It may be invalid only if
+// a record has no order for any pair.
 func TestIntervalsAgainstPorcupine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 7))
 	counts := map[string]int{}

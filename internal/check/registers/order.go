@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// zone is the time span of one value of a record, or of several values that must follow each other because
-// each was written by a reader of the previous one. It runs from the first end to the last beginning of all
-// their writes and reads.
+// zone is the time span of one value of a record. It may also span several values that must follow each other, because
+// each was written by a reader of the previous one. It runs from the first end to the last beginning of all their
+// writes and reads.
 type zone struct {
 	firstEnd, lastStart int64
 	id                  history.ID // the first value

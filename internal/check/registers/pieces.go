@@ -23,9 +23,9 @@ const nobodys = -1
 // stretch is the part value[from:to], with the source that has these bytes at the same position.
 type stretch struct{ from, to, source int }
 
-// stretches returns the cheapest description of a value by its sources, with the given cost of a piece. If a
-// piece may begin at several positions, it begins at the one divisible by the greatest power of two, because
-// memory is copied by words, lines and pages.
+// stretches returns the cheapest description of a value by its sources, with the given cost of a piece. If a piece may
+// begin at several positions, it begins at the one divisible by the greatest power of two. The reason is that memory is
+// copied by words, lines and pages.
 func stretches(value []byte, sources [][]byte, perPiece int) []stretch {
 	type way struct{ cost, from, source int }
 	const never = 1 << 40

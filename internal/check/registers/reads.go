@@ -224,8 +224,8 @@ func (w *write) bound(began, ended int64) {
 	}
 }
 
-// noteSeen is like seen. If clocks have errors, it uses that a value cannot be known before its only try
-// began, so a read of it did not end earlier.
+// noteSeen is like seen. If clocks have errors, it uses the following: nobody knows a value before its only try began,
+// so no read of it ended earlier.
 func (k *checker) noteSeen(w *write, began, ended int64, timed bool) {
 	if k.times == perhaps && timed && ended < w.try && !k.retried[w.id] {
 		c := k.Clocks[w.source]

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// Input holds what the checks of registers need. In an operation on a record, State is what it found, Writer
-// is the ID of the value's writer (0: the load), and Value is the length in bytes.
+// Input holds what the checks of registers need. In an operation on a record, State holds its finding, Writer the ID of
+// the value's writer (0: the load), and Value is the length in bytes.
 type Input struct {
 	check.Input
 	Records uint64                    // number of records of the load; their numbers are below it
@@ -45,9 +45,8 @@ const (
 
 // Check runs all checks on all processors, in time linear in the history.
 //
-// It needs 68 bytes of memory for each write, 4 for each transaction, 96 for each written record, and 4 for
-// each record of the load (12 with scans). It reads the history twice, and once more if a record is not
-// linearizable.
+// It needs 68 bytes of memory for each write, 4 for each transaction and 96 for each written record. Each record of the
+// load takes 4 bytes more (12 with scans). It reads the history twice, and once more if a record is not linearizable.
 //
 // If an input cannot be read completely, the checks that depend on the rest are unknown. If a recording
 // contradicts itself, all checks are unknown. The only error that Check returns wraps the cause of the

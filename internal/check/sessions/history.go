@@ -2,10 +2,10 @@
 // what the transactions of several sessions read and wrote, with each value written at most once per key.
 // Times and the order of the versions are not needed.
 //
-// The levels are those of Biswas and Enea (On the Complexity of Checking Transactional Consistency, OOPSLA
-// 2019). A history satisfies a level if its transactions have an order, the commit order, that agrees with
-// the order of each session (so) and with the reads (wr). In addition, if t3 reads a key from t1 and another
-// transaction t2 writes that key, t2 must precede t1 if
+// The levels are defined by Biswas and Enea (On the Complexity of Checking Transactional Consistency, OOPSLA 2019). A
+// history satisfies a level if its transactions have a commit order. The commit order must agree with the order of each
+// session (so) and with the reads (wr). In addition, if t3 reads a key from t1 and another transaction t2 writes that
+// key, t2 must precede t1 if
 //
 //	read committed   t3 had read something from t2 earlier
 //	read atomic      t2 directly precedes t3 by so or wr

@@ -15,9 +15,9 @@ import (
 // expect. With Unknown, it judges by strict serializability. Otherwise levels that expect does not include
 // are omitted. The error is as for Check.
 //
-// Some levels differ from those of Check. Read committed, monotonic atomic view and read atomic do not
-// include the order of sessions, and below read atomic a transaction may miss its own writes. Causal
-// consistency, snapshot isolation and serializability, each with the order of sessions, are the same.
+// Some levels differ from the levels of Check. Read committed, monotonic atomic view and read atomic do not include the
+// order of sessions. Below read atomic, a transaction may miss its own writes. Causal consistency, snapshot isolation
+// and serializability, each with the order of sessions, are the same.
 func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, error) {
 	r, err := resolve(h, check.Watch{Ctx: ctx})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // initial is the transaction that wrote 0 to all keys before all others.
 const initial = 0
 
-// resolved is a history in which the writer of each read is known. Transactions are numbered from 1 in the
-// history's order, so that those of a session are consecutive.
+// resolved is a history in which the writer of each read is known. Transactions are numbered from 1 in the history's
+// order, so that the transactions of a session are consecutive.
 type resolved struct {
 	*History
 	watch check.Watch

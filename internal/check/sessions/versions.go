@@ -152,8 +152,8 @@ func (v *versions) runs() (groups [][]graph.Run) {
 	return groups
 }
 
-// hub stands for the edges from the last version of a key's initial chain to the makers of the first versions
-// of all its other chains.
+// hub replaces many edges of one key: from the last version of its initial chain to the makers of the first versions of
+// its other chains.
 type hub struct {
 	last   uint32
 	firsts []uint32

@@ -46,7 +46,7 @@ func (s Speaker) listElements(f fact.Fact) string {
 		return text
 	case fact.ListDisorder:
 		return fmt.Sprintf("%s appended %s to %s after another element, which is not before it there: %s",
-			s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.Known))
+			s.Member(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.Known))
 	case fact.ListContradiction:
 		return fmt.Sprintf("%s, but other reads of the list have %s: neither is the beginning of the other",
 			s.listRead(f.ListRead), s.listOf(f.Other))
@@ -55,14 +55,14 @@ func (s Speaker) listElements(f fact.Fact) string {
 			s.listReadShort(f.ListRead), s.listElement(f.Found), f.Place, s.listElement(f.Other))
 	case fact.ListOtherBase:
 		text := fmt.Sprintf("%s, but %s had read %s before it appended %s",
-			s.listRead(f.ListRead), s.Who(f.Writer), s.listOf(f.Base), s.listElement(f.Element))
+			s.listRead(f.ListRead), s.Member(f.Writer), s.listOf(f.Base), s.listElement(f.Element))
 		if f.Retried {
 			text += "; it was tried more than once, so a try that was rolled back may have been read"
 		}
 		return text
 	case fact.ListAppendedTwice:
 		return fmt.Sprintf("%s and %s both appended %s to %s",
-			s.Who(f.First), s.Who(f.Second), s.listElement(f.Element), s.On(f.On))
+			s.Member(f.First), s.Member(f.Second), s.listElement(f.Element), s.On(f.On))
 	}
 	return ""
 }
@@ -72,29 +72,29 @@ func (s Speaker) listReads(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListAborted:
 		return fmt.Sprintf("%s, and %s, which appended %s, was aborted",
-			s.listRead(f.ListRead), s.Who(f.Writer), s.listElement(f.Element))
+			s.listRead(f.ListRead), s.Member(f.Writer), s.listElement(f.Element))
 	case fact.ListDirtyAppend:
 		text := fmt.Sprintf("%s appended %s to %s, which had the element %s of %s",
-			s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Behind, s.Who(f.Writer))
+			s.Member(f.By), s.listElement(f.Element), s.On(f.On), f.Behind, s.Member(f.Writer))
 		if f.Elsewhere {
 			return text + ", which appended it behind other elements"
 		}
 		return text + ", which was aborted"
 	case fact.ListHole:
 		return fmt.Sprintf("%s appended %s to %s at place %d, and there is no element at the place before it in the end",
-			s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Place)
+			s.Member(f.By), s.listElement(f.Element), s.On(f.On), f.Place)
 	case fact.ListHalfway:
 		return fmt.Sprintf("%s, and %s, which appended the last element, appended more to the list before it committed",
-			s.listRead(f.ListRead), s.Who(f.Writer))
+			s.listRead(f.ListRead), s.Member(f.Writer))
 	case fact.ListFuture:
 		return fmt.Sprintf("%s before it appended %s itself", s.listRead(f.ListRead), s.listElement(f.Element))
 	case fact.ListOwnMissing:
 		if f.Range {
 			return fmt.Sprintf("%s appended %s to %s, then read a range and did not find the list",
-				s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
+				s.Member(f.Reader), s.listElement(f.Element), s.On(f.On))
 		}
 		return fmt.Sprintf("%s appended %s to %s, then read the list as %s",
-			s.Who(f.Reader), s.listElement(f.Element), s.On(f.On), s.listOf(f.Read))
+			s.Member(f.Reader), s.listElement(f.Element), s.On(f.On), s.listOf(f.Read))
 	case fact.ListPartSeen:
 		return s.listPartSeen(f)
 	}
@@ -102,20 +102,20 @@ func (s Speaker) listReads(f fact.Fact) string {
 }
 
 func (s Speaker) listPartSeen(f fact.ListPartSeen) string {
-	seen := fmt.Sprintf("read %s as %s, with an element of %s", s.On(f.SeenOn), s.listOf(f.Seen), s.Who(f.Writer))
+	seen := fmt.Sprintf("read %s as %s, with an element of %s", s.On(f.SeenOn), s.listOf(f.Seen), s.Member(f.Writer))
 	missed := fmt.Sprintf("read %s as %s, without %s of the same transaction",
 		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing))
 	if f.Later {
-		return fmt.Sprintf("%s %s, and later %s", s.Who(f.Reader), seen, missed)
+		return fmt.Sprintf("%s %s, and later %s", s.Member(f.Reader), seen, missed)
 	}
 	missed = fmt.Sprintf("read %s as %s, without %s of %s",
-		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing), s.Who(f.Writer))
+		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing), s.Member(f.Writer))
 	if f.On == f.SeenOn {
 		return fmt.Sprintf("%s %s, and later as %s, with an element of that transaction",
-			s.Who(f.Reader), missed, s.listOf(f.Seen))
+			s.Member(f.Reader), missed, s.listOf(f.Seen))
 	}
 	return fmt.Sprintf("%s %s, and later %s as %s, with an element of that transaction",
-		s.Who(f.Reader), missed, s.On(f.SeenOn), s.listOf(f.Seen))
+		s.Member(f.Reader), missed, s.On(f.SeenOn), s.listOf(f.Seen))
 }
 
 // listEnd returns the clause of a fact about the end state.
@@ -128,10 +128,10 @@ func (s Speaker) listEnd(f fact.Fact) string {
 		return f.Found
 	case fact.ListLost:
 		return fmt.Sprintf("%s appended %s to %s and was acknowledged, and the list is %s in the end",
-			s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.End))
+			s.Member(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.End))
 	case fact.ListGhost:
 		return fmt.Sprintf("%s has %s in the end, and %s, which appended it, was %s",
-			s.On(f.On), s.listElement(f.Element), s.Who(f.By), f.Outcome)
+			s.On(f.On), s.listElement(f.Element), s.Member(f.By), f.Outcome)
 	}
 	return ""
 }
@@ -141,43 +141,43 @@ func (s Speaker) listOrder(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListLostUpdate:
 		return fmt.Sprintf("%s and %s both read %s as %s and both appended to it, so one of them did not see the other",
-			s.Who(f.First), s.Who(f.Second), s.On(f.On), s.listOf(f.Read))
+			s.Member(f.First), s.Member(f.Second), s.On(f.On), s.listOf(f.Read))
 	case fact.ListCycle:
 		return s.listCycle(f)
 	case fact.ListBefore:
-		return fmt.Sprintf("%s comes before %s", s.Who(f.First), s.Who(f.Second))
+		return fmt.Sprintf("%s comes before %s", s.Member(f.First), s.Member(f.Second))
 	case fact.ListEnded:
 		if f.By == 0 {
-			return fmt.Sprintf("%s ended before %s began", s.Who(f.First), s.Who(f.Second))
+			return fmt.Sprintf("%s ended before %s began", s.Member(f.First), s.Member(f.Second))
 		}
-		return fmt.Sprintf("%s ended %s before %s began", s.Who(f.First), check.Lasted(f.By), s.Who(f.Second))
+		return fmt.Sprintf("%s ended %s before %s began", s.Member(f.First), check.Lasted(f.By), s.Member(f.Second))
 	case fact.ListEither:
 		return fmt.Sprintf("%s and %s both appended to %s what no transaction read, so one of them came first: if it was %s",
-			s.Who(f.First), s.Who(f.Second), s.On(f.On), s.Who(f.First))
+			s.Member(f.First), s.Member(f.Second), s.On(f.On), s.Member(f.First))
 	case fact.ListSession:
 		return fmt.Sprintf("%s and then %s are of one client, which had the answer to the first before it began the second",
-			s.Who(f.First), s.Who(f.Second))
+			s.Member(f.First), s.Member(f.Second))
 	case fact.ListSaw:
 		return fmt.Sprintf("%s read %s as %s, with %s of %s",
-			s.Who(f.Second), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.First))
+			s.Member(f.Second), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Member(f.First))
 	case fact.ListBehind:
 		return fmt.Sprintf("%s appended %s to %s behind %s of %s",
-			s.Who(f.Second), s.listElement(f.Next), s.On(f.On), s.listElement(f.Element), s.Who(f.First))
+			s.Member(f.Second), s.listElement(f.Next), s.On(f.On), s.listElement(f.Element), s.Member(f.First))
 	case fact.ListMissed:
 		return fmt.Sprintf("%s read %s as %s, without %s, which %s appended",
-			s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.Second))
+			s.Member(f.First), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Member(f.Second))
 	case fact.ListRangeMissed:
-		return fmt.Sprintf("%s read a range without %s, which %s made", s.Who(f.First), s.On(f.On), s.Who(f.Second))
+		return fmt.Sprintf("%s read a range without %s, which %s made", s.Member(f.First), s.On(f.On), s.Member(f.Second))
 	case fact.ListDeleted:
 		if f.Wrote != "" {
 			return fmt.Sprintf("%s appended %s to %s, and %s deleted the list",
-				s.Who(f.First), s.listElement(f.Wrote), s.On(f.On), s.Who(f.Second))
+				s.Member(f.First), s.listElement(f.Wrote), s.On(f.On), s.Member(f.Second))
 		}
 		return fmt.Sprintf("%s read %s as %s, and %s deleted the list",
-			s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.Who(f.Second))
+			s.Member(f.First), s.On(f.On), s.listOf(f.Read), s.Member(f.Second))
 	case fact.ListOverwritten:
 		return fmt.Sprintf("%s appended %s to %s, and %s wrote what is there in the end: %s",
-			s.Who(f.First), s.listElement(f.Element), s.On(f.On), s.Who(f.Second), s.listOf(f.End))
+			s.Member(f.First), s.listElement(f.Element), s.On(f.On), s.Member(f.Second), s.listOf(f.End))
 	}
 	return ""
 }
@@ -191,11 +191,11 @@ func (s Speaker) listCycle(f fact.ListCycle) string {
 	}
 	if f.Length > mostOfCycle || len(f.Members) < f.Length {
 		return fmt.Sprintf("%s, beginning with %s, must each come before the next, and the last before the first",
-			check.Plural(f.Length, s.Words.One), s.Who(f.Members[0]))
+			check.Plural(f.Length, s.Words.One), s.Member(f.Members[0]))
 	}
 	var parts []string
 	for i, m := range f.Members {
-		parts = append(parts, fmt.Sprintf("%s must come before %s", s.Who(m), s.Who(f.Members[(i+1)%len(f.Members)])))
+		parts = append(parts, fmt.Sprintf("%s must come before %s", s.Member(m), s.Member(f.Members[(i+1)%len(f.Members)])))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -250,7 +250,7 @@ func (s Speaker) listReasons(f fact.Fact) string {
 				s.On(f.On), s.listElement(f.Element))
 		}
 		return fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete",
-			s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
+			s.Member(f.Reader), s.listElement(f.Element), s.On(f.On))
 	case fact.ListMakers:
 		if f.Unknown {
 			return fmt.Sprintf("%s was deleted, and it is not known which transaction of unknown outcome had made it",
@@ -259,7 +259,7 @@ func (s Speaker) listReasons(f fact.Fact) string {
 		return fmt.Sprintf("%s was deleted, and no transaction made it", s.On(f.On))
 	case fact.ListDeletedTwice:
 		return fmt.Sprintf("%s and %s both deleted %s, and a list can be deleted only once",
-			s.Who(f.First), s.Who(f.Second), s.On(f.On))
+			s.Member(f.First), s.Member(f.Second), s.On(f.On))
 	}
 	return s.listOpen(f)
 }
@@ -278,7 +278,7 @@ func (s Speaker) listOpen(f fact.Fact) string {
 	case fact.ListCausalOpen:
 		return "causal consistency of lists is decided only if a weaker level is broken or a stronger one holds"
 	case fact.ListClocks:
-		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other",
+		return fmt.Sprintf("nothing surely contradicts real time, but the clients' clocks are known only to within %s of each other",
 			check.Lasted(f.Within))
 	case fact.ListSameVersion:
 		return "transactions wrote over the same version of a list, and it is not known which of them was first"
@@ -287,7 +287,7 @@ func (s Speaker) listOpen(f fact.Fact) string {
 	case fact.ListUnreadAppends:
 		return "several transactions appended to one list what nobody read, and the search for their order came to its bound"
 	case fact.ListAbsent:
-		return "a list that was made and deleted was read as absent, and it is not known whether before it was made or after it was deleted"
+		return "a list was read as absent, and the read may be from before it was made or from after it was deleted"
 	case fact.ListHistoryLacks:
 		return fmt.Sprintf("the history lacks %s %v and has later ones of its client: it is altered or damaged: restore it from a copy",
 			s.Words.One, f.Transaction)
@@ -322,7 +322,7 @@ func (s Speaker) listReadShort(r fact.ListRead) string {
 	if r.Reader == (fact.Member{}) {
 		return "the end state has " + s.On(r.On)
 	}
-	return fmt.Sprintf("%s read %s", s.Who(r.Reader), s.On(r.On))
+	return fmt.Sprintf("%s read %s", s.Member(r.Reader), s.On(r.On))
 }
 
 func (s Speaker) listElement(e fact.Element) string {

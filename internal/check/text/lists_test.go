@@ -170,11 +170,11 @@ var listClauses = []string{
 	"list 1-7 has no element 1-4-5.0 in the end, and it is not known whether it was overwritten or lost",
 	"causal consistency of lists is decided only if a weaker level is broken or a stronger one holds",
 	"the history has no times of one clock",
-	"nothing contradicts real time for certain, but the clocks of the clients are known only to within 1 ms of each other",
+	"nothing surely contradicts real time, but the clients' clocks are known only to within 1 ms of each other",
 	"transactions wrote over the same version of a list, and it is not known which of them was first",
 	"it is not recorded what a transaction had read of a list before it wrote the list",
 	"several transactions appended to one list what nobody read, and the search for their order came to its bound",
-	"a list that was made and deleted was read as absent, and it is not known whether before it was made or after it was deleted",
+	"a list was read as absent, and the read may be from before it was made or from after it was deleted",
 	"the history lacks transaction 1-2-3 and has later ones of its client: it is altered or damaged: restore it from a copy",
 	"the history has transaction 1-2-3 twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
 }

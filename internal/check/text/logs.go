@@ -81,25 +81,25 @@ func (s Speaker) logAppends(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogLost:
 		return fmt.Sprintf("%s with %s was acknowledged, and the log does not have it",
-			s.Who(f.Append), check.Plural(f.Events, "event"))
+			s.Member(f.Append), check.Plural(f.Events, "event"))
 	case fact.LogLostPart:
 		return fmt.Sprintf("%s with %s was acknowledged, and the log does not have %s of them",
-			s.Who(f.Append), check.Plural(f.Events, "event"), check.Group(f.Missing))
+			s.Member(f.Append), check.Plural(f.Events, "event"), check.Group(f.Missing))
 	case fact.LogSpoilt:
-		return fmt.Sprintf("%s was acknowledged, and an event of it is damaged or has another length", s.Who(f.Append))
+		return fmt.Sprintf("%s was acknowledged, and an event of it is damaged or has another length", s.Member(f.Append))
 	case fact.LogRefused:
-		return fmt.Sprintf("%s was %v, and it is in the log", s.Who(f.Append), f.Outcome)
+		return fmt.Sprintf("%s was %v, and it is in the log", s.Member(f.Append), f.Outcome)
 	case fact.LogClosed:
 		return fmt.Sprintf("the log has events of %s and a tombstone, by which a look-up had closed its place",
-			s.Who(f.Append))
+			s.Member(f.Append))
 	case fact.LogUnsent:
 		if f.Tombstone {
-			return fmt.Sprintf("the log has a tombstone of %s, and no client sent it", s.Who(f.Append))
+			return fmt.Sprintf("the log has a tombstone of %s, and no client sent it", s.Member(f.Append))
 		}
-		return fmt.Sprintf("%s is in the log, and no client sent it", s.Who(f.Append))
+		return fmt.Sprintf("%s is in the log, and no client sent it", s.Member(f.Append))
 	case fact.LogTorn:
 		return fmt.Sprintf("%s was sent with %s, and the log does not have %s of them",
-			s.Who(f.Append), check.Plural(f.Events, "event"), check.Group(f.Missing))
+			s.Member(f.Append), check.Plural(f.Events, "event"), check.Group(f.Missing))
 	}
 	return ""
 }
@@ -109,7 +109,7 @@ func (s Speaker) logEntries(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogExtraEvent:
 		return fmt.Sprintf("the log has event %d of %s, which was sent with %s, numbered from 0",
-			f.Event, s.Who(f.Append), check.Plural(f.Events, "event"))
+			f.Event, s.Member(f.Append), check.Plural(f.Events, "event"))
 	case fact.LogTwice:
 		return fmt.Sprintf("%s is in the log twice", s.entry(f.Append, f.Event, f.Tombstone))
 	case fact.LogUnexpected:
@@ -119,19 +119,19 @@ func (s Speaker) logEntries(f fact.Fact) string {
 			s.entry(f.Append, f.Event, f.Tombstone), f.Place, s.On(f.Stream))
 	case fact.LogLength:
 		return fmt.Sprintf("event %d of %s is in the log with %s, and it was sent with %s",
-			f.Event, s.Who(f.Append), bytesOf(f.Found), bytesOf(f.Sent))
+			f.Event, s.Member(f.Append), bytesOf(f.Found), bytesOf(f.Sent))
 	case fact.LogOtherStream:
 		part := fmt.Sprintf("event %d", f.Event)
 		if f.Tombstone {
 			part = "tombstone"
 		}
-		return fmt.Sprintf("%s was sent to %s, and its %s is in %s", s.Who(f.Append), s.On(f.Sent), part, s.On(f.Found))
+		return fmt.Sprintf("%s was sent to %s, and its %s is in %s", s.Member(f.Append), s.On(f.Sent), part, s.On(f.Found))
 	case fact.LogOtherPlace:
 		return fmt.Sprintf("event %d of %s was acknowledged at place %d of %s, and it stands at place %d",
-			f.Event, s.Who(f.Append), f.Acknowledged, s.On(f.Stream), f.Found)
+			f.Event, s.Member(f.Append), f.Acknowledged, s.On(f.Stream), f.Found)
 	case fact.LogApart:
 		return fmt.Sprintf("event %d of %s stands at place %d of %s, and event %d is not right before it",
-			f.Event, s.Who(f.Append), f.Place, s.On(f.Stream), f.Before)
+			f.Event, s.Member(f.Append), f.Place, s.On(f.Stream), f.Before)
 	}
 	return ""
 }
@@ -139,9 +139,9 @@ func (s Speaker) logEntries(f fact.Fact) string {
 // entry formats an event of an append, or its tombstone.
 func (s Speaker) entry(of fact.Member, event uint32, tombstone bool) string {
 	if tombstone {
-		return "the tombstone of " + s.Who(of)
+		return "the tombstone of " + s.Member(of)
 	}
-	return fmt.Sprintf("event %d of %s", event, s.Who(of))
+	return fmt.Sprintf("event %d of %s", event, s.Member(of))
 }
 
 // logOrder returns the clause of a fact about the order of appends.
@@ -161,13 +161,13 @@ func (s Speaker) logOrder(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogBehindOwn:
 		return fmt.Sprintf("in %s, %s of the same client was sent later, and %s %s",
-			s.On(f.Stream), s.Who(f.Later), s.Who(f.Append), stands(f.Acknowledged))
+			s.On(f.Stream), s.Member(f.Later), s.Member(f.Append), stands(f.Acknowledged))
 	case fact.LogBehindLater:
 		return fmt.Sprintf("in %s, %s was acknowledged before %s began, and %s",
-			s.On(f.Stream), s.Who(f.Append), s.Who(f.Later), stands(f.Acknowledged))
+			s.On(f.Stream), s.Member(f.Append), s.Member(f.Later), stands(f.Acknowledged))
 	case fact.LogOverlap:
 		return fmt.Sprintf("in %s, %s was acknowledged at %s, and %s at %s",
-			s.On(f.Stream), s.Who(f.Append), places(f.First, f.Last), s.Who(f.Other), places(f.OtherFirst, f.OtherLast))
+			s.On(f.Stream), s.Member(f.Append), places(f.First, f.Last), s.Member(f.Other), places(f.OtherFirst, f.OtherLast))
 	}
 	return ""
 }
@@ -180,18 +180,18 @@ func (s Speaker) logStreams(f fact.Fact) string {
 		if f.First != f.Last {
 			empty = fmt.Sprintf("the places %d to %d of %s are empty", f.First, f.Last, s.On(f.Stream))
 		}
-		return fmt.Sprintf("%s, and %s stands behind", empty, s.Who(f.Before))
+		return fmt.Sprintf("%s, and %s stands behind", empty, s.Member(f.Before))
 	case fact.LogShared:
-		return fmt.Sprintf("place %d of %s has two entries, the second of %s", f.Place, s.On(f.Stream), s.Who(f.Append))
+		return fmt.Sprintf("place %d of %s has two entries, the second of %s", f.Place, s.On(f.Stream), s.Member(f.Append))
 	case fact.LogEnd:
 		if f.Last == 0 {
-			return fmt.Sprintf("%s says that it ends at place %d, and it has no entries", s.On(f.Stream), f.End)
+			return fmt.Sprintf("%s ends at place %d by its own record, and it has no entries", s.On(f.Stream), f.End)
 		}
-		return fmt.Sprintf("%s says that it ends at place %d, and its last entry is at place %d",
+		return fmt.Sprintf("%s ends at place %d by its own record, and its last entry is at place %d",
 			s.On(f.Stream), f.End, f.Last)
 	case fact.LogEndWriter:
 		return fmt.Sprintf("%s names %s as the writer of its last entry, at place %d, and that entry is of %s",
-			s.On(f.Stream), s.Who(f.Named), f.Place, s.Who(f.Writer))
+			s.On(f.Stream), s.Member(f.Named), f.Place, s.Member(f.Writer))
 	case fact.LogTwoEnds:
 		return fmt.Sprintf("%s has two ends", s.On(f.Stream))
 	case fact.LogForeignStream:

@@ -15,7 +15,7 @@ func (s Speaker) order(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LostUpdate:
 		return fmt.Sprintf("%s and %s both read version %d of %s and both made version %d, so the effect of one of them is gone",
-			s.Who(f.First), s.Who(f.Second), f.Version-1, s.On(f.Object), f.Version)
+			s.Member(f.First), s.Member(f.Second), f.Version-1, s.On(f.Object), f.Version)
 	case fact.OddRead:
 		return s.oddRead(f)
 	case fact.ReadAs:
@@ -47,7 +47,7 @@ func (s Speaker) order(f fact.Fact) string {
 }
 
 func (s Speaker) garbageRead(f fact.GarbageRead) string {
-	read := fmt.Sprintf("%s read balance %s at version %d of %s", s.Who(f.Reader), s.Amount(f.Balance), f.Version, s.On(f.Object))
+	read := fmt.Sprintf("%s read balance %s at version %d of %s", s.Member(f.Reader), s.Amount(f.Balance), f.Version, s.On(f.Object))
 	switch {
 	case f.Version == 0:
 		return fmt.Sprintf("%s, whose opening balance is %s", read, s.Amount(f.Want))
@@ -58,11 +58,11 @@ func (s Speaker) garbageRead(f fact.GarbageRead) string {
 }
 
 func (s Speaker) oddRead(f fact.OddRead) string {
-	read := fmt.Sprintf("%s read version %d of %s as made by ", s.Who(f.Reader), f.Version, s.On(f.Object))
+	read := fmt.Sprintf("%s read version %d of %s as made by ", s.Member(f.Reader), f.Version, s.On(f.Object))
 	if f.Writer.ID == 0 {
 		return read + "the load, which made only version 0"
 	}
-	return read + s.Who(f.Writer) + ", which " + s.fate(f)
+	return read + s.Member(f.Writer) + ", which " + s.fate(f)
 }
 
 // fate explains why a version should not have existed.
@@ -98,7 +98,7 @@ func (s Speaker) fate(f fact.OddRead) string {
 
 // dependency states one step, starting with the transaction that must come first.
 func (s Speaker) dependency(f fact.Dependency) string {
-	from, to := s.Who(f.From), s.Who(f.To)
+	from, to := s.Member(f.From), s.Member(f.To)
 	did, then := "made", "read"
 	switch f.Kind {
 	case "predicate":
@@ -131,7 +131,7 @@ func (s Speaker) cycle(f fact.Cycle) string {
 		return fmt.Sprintf("%s, although %s", s.dependency(steps[1-real]), s.dependency(steps[real]))
 	case f.All == 2 && first >= 0 && steps[1-first].Kind == check.WriteRead.String():
 		return fmt.Sprintf("%s saw one part of %s without the other: %s, and %s",
-			s.Who(steps[first].From), s.Who(steps[first].To), s.dependency(steps[1-first]), s.dependency(steps[first]))
+			s.Member(steps[first].From), s.Member(steps[first].To), s.dependency(steps[1-first]), s.dependency(steps[first]))
 	case f.All == 2 && anti(steps[0]) && anti(steps[1]):
 		return fmt.Sprintf("%s: %s, and %s", s.unseen(steps[0].From.Kind, steps[1].From.Kind), s.dependency(steps[0]), s.dependency(steps[1]))
 	case f.All == 2:
@@ -139,7 +139,7 @@ func (s Speaker) cycle(f fact.Cycle) string {
 	case fork(steps, f.All):
 		one, other := steps[first], steps[(first+2)%4]
 		return fmt.Sprintf("%s saw %s without %s, and %s saw %s without %s",
-			s.Who(one.From), s.Who(other.To), s.Who(one.To), s.Who(other.From), s.Who(one.To), s.Who(other.To))
+			s.Member(one.From), s.Member(other.To), s.Member(one.To), s.Member(other.From), s.Member(one.To), s.Member(other.To))
 	}
 	if first < 0 {
 		first = 0
@@ -150,9 +150,9 @@ func (s Speaker) cycle(f fact.Cycle) string {
 		rest = fmt.Sprintf(", by way of %s", check.Plural(n, "other transaction"))
 	}
 	if anti(d) && real < 0 {
-		return fmt.Sprintf("%s, and yet %s depends on %s%s", s.dependency(d), s.Who(d.From), s.Who(d.To), rest)
+		return fmt.Sprintf("%s, and yet %s depends on %s%s", s.dependency(d), s.Member(d.From), s.Member(d.To), rest)
 	}
-	return fmt.Sprintf("%s, and yet %s must come before %s%s", s.dependency(d), s.Who(d.To), s.Who(d.From), rest)
+	return fmt.Sprintf("%s, and yet %s must come before %s%s", s.dependency(d), s.Member(d.To), s.Member(d.From), rest)
 }
 
 // unseen states that neither of two transactions of these kinds saw the other's write, and which condition

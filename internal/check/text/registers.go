@@ -64,35 +64,35 @@ func (s Speaker) registerReads(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterForeignKey:
 		return fmt.Sprintf("%s returned a key that neither the load nor a transaction makes, with a value of %s",
-			s.Who(f.Reader), bytesOf(f.Bytes))
+			s.Member(f.Reader), bytesOf(f.Bytes))
 	case fact.RegisterDamagedValue:
 		text := fmt.Sprintf("%s found a value of %s in %s that nobody wrote like this",
-			s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
+			s.Member(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
 		if len(f.Pieces) > 0 {
 			text += ": " + piecesOf(f.Pieces, f.Compared)
 		}
 		return text
 	case fact.RegisterUnwrittenValue:
 		return fmt.Sprintf("%s found the value of %s in %s, where %[2]s wrote nothing",
-			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
+			s.Member(f.Reader), s.writer(f.Writer), s.On(f.Object))
 	case fact.RegisterOtherLength:
 		return fmt.Sprintf("%s found the value of %s in %s with %s, and it was written with %s",
-			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
+			s.Member(f.Reader), s.writer(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
 	case fact.RegisterMissingRecord:
-		return fmt.Sprintf("%s did not find %s, which the load made", s.Who(f.Reader), s.On(f.Object))
+		return fmt.Sprintf("%s did not find %s, which the load made", s.Member(f.Reader), s.On(f.Object))
 	case fact.RegisterDirtyRead:
 		if f.Ahead != 0 {
 			return fmt.Sprintf("%s found the value of %s in %s, and ended before the last try of %[2]s began; earlier "+
 				"tries were refused",
-				s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
+				s.Member(f.Reader), s.writer(f.Writer), s.On(f.Object))
 		}
 		return fmt.Sprintf("%s found the value of %s in %s, and %[2]s was %[4]v",
-			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), f.Outcome)
+			s.Member(f.Reader), s.writer(f.Writer), s.On(f.Object), f.Outcome)
 	case fact.RegisterStaleRead:
 		return s.staleRead(f)
 	case fact.RegisterLostUpdate:
 		return fmt.Sprintf("%s and %s both read the value of %s in %s, and both wrote in its place",
-			s.Who(f.First), s.Who(f.Second), s.writer(f.Writer), s.On(f.Object))
+			s.Member(f.First), s.Member(f.Second), s.writer(f.Writer), s.On(f.Object))
 	case fact.RegisterNoOrder:
 		return s.noOrder(f)
 	}
@@ -100,16 +100,16 @@ func (s Speaker) registerReads(f fact.Fact) string {
 }
 
 func (s Speaker) staleRead(f fact.RegisterStaleRead) string {
-	found := fmt.Sprintf("%s found the value of %s in %s", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
+	found := fmt.Sprintf("%s found the value of %s in %s", s.Member(f.Reader), s.writer(f.Writer), s.On(f.Object))
 	if f.Absent {
-		found = fmt.Sprintf("%s did not find %s", s.Who(f.Reader), s.On(f.Object))
+		found = fmt.Sprintf("%s did not find %s", s.Member(f.Reader), s.On(f.Object))
 	}
 	known := "and was acknowledged"
 	if f.Seen {
 		known = "and others had seen its value"
 	}
 	return fmt.Sprintf("%s, but %s wrote there later %s %s before %s began",
-		found, s.Who(f.By), known, lasting(f.Ago, f.AtLeast), s.Who(f.Reader))
+		found, s.Member(f.By), known, lasting(f.Ago, f.AtLeast), s.Member(f.Reader))
 }
 
 func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
@@ -123,12 +123,12 @@ func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
 		if f.Several {
 			and = ", with what follows from it,"
 		}
-		return text + fmt.Sprintf("the value of %s%s must be there both before and after that of %s%[2]s in real time",
+		return text + fmt.Sprintf("the value of %s%s must be there both before and after the value of %s%[2]s in real time",
 			first, and, second)
 	case fact.ReplacedTwice:
 		return text + fmt.Sprintf("%s and %s both read one value and wrote in its place", first, second)
 	case fact.ReplacedEarly:
-		return text + fmt.Sprintf("the value of %s follows from that of %s, and had been seen or acknowledged before "+
+		return text + fmt.Sprintf("the value of %s follows from the value of %s, and had been seen or acknowledged before "+
 			"the latter was written or last read", second, first)
 	case fact.ReplacedCircle:
 		return text + fmt.Sprintf("the values of %s and %s each follow from the other", first, second)
@@ -140,15 +140,15 @@ func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
 func (s Speaker) registerScans(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterScanOrder:
-		return fmt.Sprintf("%s returned %s after a key that is the same or greater", s.Who(f.Scan), s.On(f.Object))
+		return fmt.Sprintf("%s returned %s after a key that is the same or greater", s.Member(f.Scan), s.On(f.Object))
 	case fact.RegisterScanCount:
 		return fmt.Sprintf("%s asked for %s and returned %s",
-			s.Who(f.Scan), check.Plural(f.Limit, "record"), check.Group(f.Found))
+			s.Member(f.Scan), check.Plural(f.Limit, "record"), check.Group(f.Found))
 	case fact.RegisterScanLoaded:
-		return fmt.Sprintf("%s left out %s, which the load made", s.Who(f.Scan), s.On(f.Object))
+		return fmt.Sprintf("%s left out %s, which the load made", s.Member(f.Scan), s.On(f.Object))
 	case fact.RegisterScanInsert:
 		return fmt.Sprintf("%s left out %s, although %s was acknowledged %s before the scan began",
-			s.Who(f.Scan), s.On(f.Object), s.Who(f.Insert), lasting(f.Ago, f.AtLeast))
+			s.Member(f.Scan), s.On(f.Object), s.Member(f.Insert), lasting(f.Ago, f.AtLeast))
 	}
 	return ""
 }
@@ -164,7 +164,7 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 	case fact.RegisterEndMissing:
 		return fmt.Sprintf("the load made %s, and it is not in the end state", s.On(f.Object))
 	case fact.RegisterEndLost:
-		text := fmt.Sprintf("%s wrote %s and was acknowledged, but the end state ", s.Who(f.Lost), s.On(f.Object))
+		text := fmt.Sprintf("%s wrote %s and was acknowledged, but the end state ", s.Member(f.Lost), s.On(f.Object))
 		if f.Absent {
 			text += "has no such record"
 		} else {
@@ -194,18 +194,18 @@ func (s Speaker) registerEdges(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterReplaced:
 		if f.Absent {
-			return fmt.Sprintf("%s did not find %s, and %s wrote it", s.Who(f.Reader), s.On(f.Object), s.Who(f.Writer))
+			return fmt.Sprintf("%s did not find %s, and %s wrote it", s.Member(f.Reader), s.On(f.Object), s.Member(f.Writer))
 		}
 		return fmt.Sprintf("%s found the value of %s in %s, and %s wrote in its place",
-			s.Who(f.Reader), s.writer(f.Value), s.On(f.Object), s.Who(f.Writer))
+			s.Member(f.Reader), s.writer(f.Value), s.On(f.Object), s.Member(f.Writer))
 	case fact.RegisterReadOf:
 		return fmt.Sprintf("%s wrote %s and was %v, and %s found that value",
-			s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
+			s.Member(f.Writer), s.On(f.Object), f.Outcome, s.Member(f.Reader))
 	case fact.RegisterEnded:
 		return fmt.Sprintf("%s was acknowledged %s before %s began",
-			s.Who(f.First), lasting(f.Apart, f.AtLeast), s.Who(f.Second))
+			s.Member(f.First), lasting(f.Apart, f.AtLeast), s.Member(f.Second))
 	case fact.RegisterSeenBefore:
-		return fmt.Sprintf("others had seen the value of %s before %s began", s.writer(f.First), s.Who(f.Second))
+		return fmt.Sprintf("others had seen the value of %s before %s began", s.writer(f.First), s.Member(f.Second))
 	case fact.RegisterDidRead:
 		return "read the value of " + s.writer(f.Writer)
 	case fact.RegisterDidMiss:
@@ -256,7 +256,7 @@ func (s Speaker) writer(m fact.Member) string {
 	if m.ID == 0 && m.Name == "" {
 		return "the load"
 	}
-	return s.Who(m)
+	return s.Member(m)
 }
 
 // bytesOf formats a length.

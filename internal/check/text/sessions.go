@@ -27,15 +27,15 @@ func (s Speaker) sessionViolations(f fact.Fact) string {
 		return s.sessionMissed(f)
 	case fact.SessionCircle:
 		by := map[fact.TimeOrder]string{fact.OfSessions: " and the order of sessions", fact.OfRealTime: " and real time"}
-		return fmt.Sprintf("%s must come before itself, by its reads%s", s.Who(f.By), by[f.Order])
+		return fmt.Sprintf("%s must come before itself, by its reads%s", s.Member(f.By), by[f.Order])
 	case fact.SessionLostUpdate:
 		return fmt.Sprintf("%s and %s both read %s from %s and wrote it",
-			s.Who(f.First), s.Who(f.Second), f.Value, s.On(f.Object))
+			s.Member(f.First), s.Member(f.Second), f.Value, s.On(f.Object))
 	case fact.SessionCycle:
 		if len(f.Why) == 2 {
 			return s.Clause(f.Why[0]) + "; " + s.Clause(f.Why[1]) + ". So each must come before the other"
 		}
-		return fmt.Sprintf("%s must come before itself, through %s", s.Who(f.By), check.Plural(f.Length, "dependency"))
+		return fmt.Sprintf("%s must come before itself, through %s", s.Member(f.By), check.Plural(f.Length, "dependency"))
 	case fact.SessionEitherOrder:
 		return s.sessionEitherOrder(f)
 	case fact.SessionNoOrder:
@@ -45,14 +45,14 @@ func (s Speaker) sessionViolations(f fact.Fact) string {
 }
 
 func (s Speaker) sessionRead(f fact.SessionRead) string {
-	text := fmt.Sprintf("%s read %s from %s", s.Who(f.Reader), f.Value, s.On(f.Object))
+	text := fmt.Sprintf("%s read %s from %s", s.Member(f.Reader), f.Value, s.On(f.Object))
 	switch f.Wrong {
 	case fact.ThinAir:
 		return text + ", which nobody wrote"
 	case fact.OfAborted:
 		return text + ", which only an aborted transaction wrote"
 	case fact.Intermediate:
-		return text + fmt.Sprintf(", which %s overwrote before it committed", s.Who(*f.Writer))
+		return text + fmt.Sprintf(", which %s overwrote before it committed", s.Member(*f.Writer))
 	case fact.FutureOwn:
 		return text + " before it wrote that value itself"
 	}
@@ -62,17 +62,17 @@ func (s Speaker) sessionRead(f fact.SessionRead) string {
 func (s Speaker) sessionMissed(f fact.SessionMissed) string {
 	by := "which nobody wrote"
 	if f.Writer != nil {
-		by = "written by " + s.Who(*f.Writer)
+		by = "written by " + s.Member(*f.Writer)
 	}
 	text := fmt.Sprintf("%s read %s from %s (%s) and missed %s (written by %s), although ",
-		s.Who(f.Reader), f.Value, s.On(f.Object), by, f.Missed, s.Who(f.By))
+		s.Member(f.Reader), f.Value, s.On(f.Object), by, f.Missed, s.Member(f.By))
 	switch {
 	case f.Session:
-		text += fmt.Sprintf("%s comes before %s in their session", s.Who(f.By), s.Who(f.Reader))
+		text += fmt.Sprintf("%s comes before %s in their session", s.Member(f.By), s.Member(f.Reader))
 	case f.AlsoObject != "":
-		text += fmt.Sprintf("it also read %s of %s from %s", f.AlsoValue, s.Who(f.By), s.On(f.AlsoObject))
+		text += fmt.Sprintf("it also read %s of %s from %s", f.AlsoValue, s.Member(f.By), s.On(f.AlsoObject))
 	default:
-		text += fmt.Sprintf("%s comes before %s through the reads of others", s.Who(f.By), s.Who(f.Reader))
+		text += fmt.Sprintf("%s comes before %s through the reads of others", s.Member(f.By), s.Member(f.Reader))
 	}
 	if f.Length > 2 {
 		text += fmt.Sprintf("; this leads to a cycle of %s", check.Plural(f.Length, "transaction"))
@@ -104,25 +104,25 @@ func (s Speaker) sessionEitherOrder(f fact.SessionEitherOrder) string {
 func (s Speaker) sessionEdges(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.SessionInitial:
-		return "the initial state comes before " + s.Who(f.Second)
+		return "the initial state comes before " + s.Member(f.Second)
 	case fact.SessionTime:
 		switch {
 		case f.Order == fact.OfSessions:
-			return fmt.Sprintf("%s comes before %s in their session", s.Who(f.First), s.Who(f.Second))
+			return fmt.Sprintf("%s comes before %s in their session", s.Member(f.First), s.Member(f.Second))
 		case f.Apart > 0:
-			return fmt.Sprintf("%s ended %s before %s began", s.Who(f.First), check.Lasted(f.Apart), s.Who(f.Second))
+			return fmt.Sprintf("%s ended %s before %s began", s.Member(f.First), check.Lasted(f.Apart), s.Member(f.Second))
 		}
-		return fmt.Sprintf("%s ended before %s began", s.Who(f.First), s.Who(f.Second))
+		return fmt.Sprintf("%s ended before %s began", s.Member(f.First), s.Member(f.Second))
 	case fact.SessionReadOf:
-		return fmt.Sprintf("%s read %s of %s from %s", s.Who(f.Reader), f.Value, s.Who(f.Writer), s.On(f.Object))
+		return fmt.Sprintf("%s read %s of %s from %s", s.Member(f.Reader), f.Value, s.Member(f.Writer), s.On(f.Object))
 	case fact.SessionOverwrote:
 		return fmt.Sprintf("%s read %s from %s, and %s wrote %s over it",
-			s.Who(f.Reader), f.Value, s.On(f.Object), s.Who(f.Writer), f.Made)
+			s.Member(f.Reader), f.Value, s.On(f.Object), s.Member(f.Writer), f.Made)
 	case fact.SessionReplaced:
 		return fmt.Sprintf("%s wrote %s to %s, and %s wrote %s over it",
-			s.Who(f.First), f.Value, s.On(f.Object), s.Who(f.Second), f.Made)
+			s.Member(f.First), f.Value, s.On(f.Object), s.Member(f.Second), f.Made)
 	case fact.SessionBefore:
-		return fmt.Sprintf("%s comes before %s", s.Who(f.First), s.Who(f.Second))
+		return fmt.Sprintf("%s comes before %s", s.Member(f.First), s.Member(f.Second))
 	}
 	return ""
 }

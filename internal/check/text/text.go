@@ -105,7 +105,7 @@ func (s Speaker) common(f fact.Fact) string {
 	case fact.OtherRuns:
 		return s.otherRuns(f)
 	case fact.Clocks:
-		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other, which is too coarse for %s",
+		return fmt.Sprintf("nothing surely contradicts real time, but the clients' clocks are known only to within %s of each other, which is too coarse for %s",
 			check.Lasted(f.Within), check.Plural(f.N, f.Noun))
 	case fact.ClocksApart:
 		return fmt.Sprintf("within each clock the order agrees with real time, but the %d clocks of the clients were not compared", f.Clocks)
@@ -134,8 +134,8 @@ func (s Speaker) book() string { return cmp.Or(s.Words.Book, "end state") }
 // part returns the noun for a part of a transaction in the book.
 func (s Speaker) part() string { return cmp.Or(s.Words.Part, "part") }
 
-// Who formats a transaction by its kind and ID.
-func (s Speaker) Who(m fact.Member) string {
+// Member returns the kind and the ID of a transaction.
+func (s Speaker) Member(m fact.Member) string {
 	kind := m.Kind
 	if kind == "" {
 		kind = s.one()

@@ -73,7 +73,7 @@ func TestReasonClauses(t *testing.T) {
 		{fact.OtherRuns{Runs: []uint64{2}, Count: 1}, "Not decided: the ledger has 1 transfer of run 2, whose recording was not given: give its directory too."},
 		{fact.OtherRuns{Runs: []uint64{2, 5}, Count: 9}, "Not decided: the ledger has 9 transfers of the runs 2, 5, whose recordings were not given: give their directories too."},
 		{fact.Clocks{Count: fact.Count{N: 2, Noun: "record"}, Within: 3 * time.Millisecond},
-			"Not decided: nothing contradicts real time for certain, but the clocks of the clients are known only to within 3 ms of each other, which is too coarse for 2 records."},
+			"Not decided: nothing surely contradicts real time, but the clients' clocks are known only to within 3 ms of each other, which is too coarse for 2 records."},
 	} {
 		if got := s.Detail(&check.Result{Why: tc.why}); got != tc.want {
 			t.Errorf("%T: got %q, want %q", tc.why, got, tc.want)

@@ -69,7 +69,7 @@ func (s Speaker) books(f fact.Fact) string {
 }
 
 // id formats a transaction with the workload's general noun.
-func (s Speaker) id(id history.ID) string { return s.Who(fact.Member{ID: id}) }
+func (s Speaker) id(id history.ID) string { return s.Member(fact.Member{ID: id}) }
 
 func (s Speaker) sum(f fact.Sum) string {
 	switch {
@@ -107,9 +107,9 @@ func (s Speaker) wrongBooks(f fact.Books) string {
 
 func (s Speaker) sameVersion(f fact.SameVersion) string {
 	if !f.Ledger {
-		return fmt.Sprintf("%s and %s both made version %d of %s", s.Who(f.First), s.Who(f.Second), f.Version, s.On(f.Object))
+		return fmt.Sprintf("%s and %s both made version %d of %s", s.Member(f.First), s.Member(f.Second), f.Version, s.On(f.Object))
 	}
-	text := fmt.Sprintf("%s and %s are both in the %s as the maker of version %d of %s", s.Who(f.First), s.Who(f.Second), s.book(), f.Version, s.On(f.Object))
+	text := fmt.Sprintf("%s and %s are both in the %s as the maker of version %d of %s", s.Member(f.First), s.Member(f.Second), s.book(), f.Version, s.On(f.Object))
 	if f.Closes {
 		text += ", which holds the amounts of both"
 	}
@@ -173,7 +173,7 @@ func (s Speaker) presence(f fact.Fact) string {
 		return fmt.Sprintf("%s has a %s in the %s twice", s.id(f.By), s.part(), s.book())
 	case fact.TwoVersions:
 		if f.Open {
-			return fmt.Sprintf("%s was seen as the maker of two versions of %s, whose books do not close, so they do not show how often it was applied", s.id(f.By), s.On(f.Object))
+			return fmt.Sprintf("%s was seen as the maker of two versions of %s, whose books do not close and do not show how often it was applied", s.id(f.By), s.On(f.Object))
 		}
 		return fmt.Sprintf("%s made version %d of %s and was seen as the maker of version %d: it was applied twice", s.id(f.By), f.Made, s.On(f.Object), f.Seen)
 	case fact.NoneTwice:

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/money"
 )
 
-// bank has the nouns of a workload with a ledger, plain those of a workload without one.
+// bank has the nouns of a workload with a ledger, plain the nouns of a workload without one.
 var (
 	bank  = Speaker{check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Text}}
 	plain = Speaker{check.Words{One: "transaction"}}
@@ -58,9 +58,9 @@ var commonSentences = []sentence{
 	{plain, fact.OtherRuns{Runs: []uint64{2}, Count: 2},
 		"the end state has 2 transactions of run 2, whose recording was not given: give its directory too"},
 	{bank, fact.Clocks{Count: fact.Count{N: 1, Noun: "transfer"}, Within: 3 * time.Millisecond},
-		"nothing contradicts real time for certain, but the clocks of the clients are known only to within 3 ms of each other, which is too coarse for 1 transfer"},
+		"nothing surely contradicts real time, but the clients' clocks are known only to within 3 ms of each other, which is too coarse for 1 transfer"},
 	{bank, fact.Clocks{Count: fact.Count{N: 2, Noun: "record"}, Within: 3 * time.Millisecond},
-		"nothing contradicts real time for certain, but the clocks of the clients are known only to within 3 ms of each other, which is too coarse for 2 records"},
+		"nothing surely contradicts real time, but the clients' clocks are known only to within 3 ms of each other, which is too coarse for 2 records"},
 	{bank, fact.ClocksApart{Clocks: 2},
 		"within each clock the order agrees with real time, but the 2 clocks of the clients were not compared"},
 	{bank, fact.Nothing{Noun: "transfer", Verb: "acknowledged"},
@@ -202,7 +202,7 @@ var presenceSentences = []sentence{
 	{bank, fact.TwoVersions{By: id(7), Object: "A", Made: 3, Seen: 5},
 		"transfer 1-0-7 made version 3 of account A and was seen as the maker of version 5: it was applied twice"},
 	{bank, fact.TwoVersions{By: id(7), Object: "A", Made: 3, Seen: 5, Open: true},
-		"transfer 1-0-7 was seen as the maker of two versions of account A, whose books do not close, so they do not show how often it was applied"},
+		"transfer 1-0-7 was seen as the maker of two versions of account A, whose books do not close and do not show how often it was applied"},
 	{bank, fact.NoneTwice{},
 		"no transfer was applied twice"},
 	{bank, fact.AuditSum{By: id(7), Saw: 400, Total: 500},

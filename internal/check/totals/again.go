@@ -43,8 +43,8 @@ func (b *balances) judgeAgain() error {
 	return err
 }
 
-// surplus is the difference between an account's balance and the ledger. It also holds the sum that would
-// result if each transfer seen again had been applied once more for each version at which it was seen.
+// surplus is the difference between an account's balance and the ledger. It also holds the sum for this case: each
+// transfer seen again was applied once more for each version at which it was seen.
 type surplus struct {
 	cents, versions int64
 	seen            map[seenAt]bool
@@ -58,8 +58,8 @@ type seenAt struct {
 	version uint64
 }
 
-// explained reports whether repeated applications explain the surplus. Of several applications of one
-// transfer, possibly only the last was seen.
+// explained reports whether repeated applications explain the surplus. If one transfer was applied several times,
+// possibly only the last application was seen.
 func (s *surplus) explained() bool {
 	if len(s.transfers) == 1 {
 		for _, amount := range s.transfers {
@@ -69,8 +69,8 @@ func (s *surplus) explained() bool {
 	return s.cents == s.sum && s.versions == int64(len(s.seen))
 }
 
-// early reports whether the ledger has the transfer at an earlier version than the one at which it was seen,
-// and has no maker of the latter.
+// early reports whether the ledger has the transfer at an earlier version than seen, and no maker of the version at
+// which it was seen.
 func (c *seenAgain) early() bool { return c.made != 0 && uint64(c.made) < c.version && !c.taken }
 
 // surpluses returns the surplus of each account at which transfers were seen again.
@@ -137,7 +137,7 @@ func (b *balances) ownOperations() (map[place]*history.Op, error) {
 // the maker's recorded operation, or nil. If the maker's client saw that it made the version, the ledger is
 // wrong.
 //
-// A transfer that made an earlier version and was seen at a version without a maker was applied twice, or
+// A transfer may have made an earlier version and be seen at a version without a maker. It was then applied twice, or
 // once and later than in the ledger. Versions alone cannot tell these cases apart; the balances can.
 func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
 	s := b.slots.find(c.account)
@@ -197,10 +197,10 @@ func (b *balances) repeatedLegs() error {
 	return err
 }
 
-// distrust finds the accounts for which the ledger has a wrong version or a wrong leg. For these, only reads
-// determine an order, as for forked versions. The accounts are of three kinds: they agree with the ledger but
-// their versions are not consecutive; they belong to a transfer that the ledger has in another form than
-// sent; or a client saw that it made another version.
+// distrust finds the accounts for which the ledger has a wrong version or a wrong leg. For these, only reads determine
+// an order, as for forked versions. The accounts are of three kinds. The first kind agrees with the ledger, but its
+// versions are not consecutive. The second belongs to a transfer that the ledger has in another form than sent. For the
+// third, a client saw that it made another version.
 func (b *balances) distrust() error {
 	doubtful := func(s *slot) bool { return s.broken && !s.forked }
 	left := false

@@ -259,7 +259,7 @@ func (o *order) dependency(s graph.Step) fact.Dependency {
 	return f
 }
 
-// edgeKinds maps the kinds of the graph's edges to those of results.
+// edgeKinds maps the kinds of the graph's edges to the kinds in results.
 var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.PredicateRw: check.ReadWrite, graph.Rt: check.RealTime}
 
 // path adds the edges of a cycle, its transactions and the witnesses to a finding.

@@ -14,8 +14,8 @@ import (
 type readFacts struct {
 	dirty   []oddRead   // of a transfer that was not applied, or not yet
 	again   []seenAgain // of a transfer that the ledger has at another version
-	twice   []seenAgain // those of again whose transfer was applied twice
-	unsure  []seenAgain // those of again for which the balances do not decide
+	twice   []seenAgain // the elements of again whose transfer was applied twice
+	unsure  []seenAgain // the elements of again for which the balances do not decide
 	garbage []oddRead   // of a balance that no transfer made
 	balance []oddRead   // likewise, of an account that disagrees with the ledger at the end
 	unknown []oddRead   // of a version that no transaction made
@@ -172,9 +172,9 @@ func (b *balances) forked(p uint32, id history.ID) bool {
 	return slices.ContainsFunc(b.chain.forkAt[p], func(f fork) bool { return b.IDOf(f.second) == id || b.IDOf(f.first) == id })
 }
 
-// explain determines why a read does not fit the ledger. writer is the ledger's maker of the version, or
-// None. Without a ledger, transactions that may have been applied unseen are not accused: those of unknown
-// outcome, those whose clients did not see their legs, and those missing in a recording that was cut off.
+// explain determines why a read does not fit the ledger. writer is the ledger's maker of the version, or None. Without
+// a ledger, transactions that may have been applied unseen are not accused. Their outcome is unknown, their clients did
+// not see their legs, or they are missing in a recording that was cut off.
 func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	odd := oddRead{reader: t, account: op.Object, version: op.Version, balance: op.Value, last: op.Writer}
 	seen, ok := b.Txns.Find(op.Writer)

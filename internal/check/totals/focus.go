@@ -52,13 +52,13 @@ type books struct {
 	clients                           map[history.ID]*sequence
 }
 
-// sequence is what was recorded of a client: how many transactions, and the bounds of their numbers.
+// sequence holds the number of a client's recorded transactions and the bounds of their sequence numbers.
 type sequence struct{ count, first, last uint64 }
 
 // gapless reports whether no transaction of a client is missing or is there twice.
 func (q *sequence) gapless() bool { return q.first <= 1 && q.last-q.first+1 == q.count }
 
-// sums are what one pass keeps of an account: 48 bytes.
+// sums holds the data that one pass keeps of an account: 48 bytes.
 type sums struct {
 	difference uint64 // between the legs that clients saw committed and those in the ledger; 0: none
 	balance    int64  // of the legs in the ledger, cents
@@ -270,8 +270,8 @@ func (f *focus) choose(suspects []uint64, most int) bool {
 	return len(f.accounts) > 0
 }
 
-// addMakers adds the transactions that the ledger or a reader names as the maker of a version of one
-// of the accounts, and that do not touch it by their own records.
+// addMakers adds the makers of the accounts' versions, as the ledger or a reader names them, if their own records do
+// not touch the account.
 func (f *focus) addMakers(w *check.Watch, in AccountsInput) (problem error) {
 	kept, makers := map[history.ID]bool{}, map[history.ID]bool{}
 	for _, source := range in.History {

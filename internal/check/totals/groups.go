@@ -11,14 +11,14 @@ import (
 	"stroppy/internal/history"
 )
 
-// GroupsInput is the input of the checks of rows in groups, whose balances grow by equal sums. Rows are
-// numbered from 0, group by group. A transaction adds one amount to a row of each group, with its operations
-// from the last group to the first, and reads the previous balance of the last group's row.
+// GroupsInput is the input of the checks of rows in groups, whose balances grow by equal sums. Rows are numbered from
+// 0, group by group. A transaction adds one amount to a row of each group and reads the previous balance of the last
+// group's row. Its operations go from the last group to the first.
 //
-// In the end state, a history row has one leg for each group, numbered from 0 from the last group to the
-// first, under the ID of its transaction. The ID is 0 for rows that other programs wrote. A leg marked as an
-// opening is a row's balance at the first run, as far as the history does not explain it; the default is 0. A
-// leg marked as unkept states that its run kept no history.
+// In the end state, a history row has one leg for each group under the ID of its transaction. The legs are numbered
+// from 0, from the last group to the first. The ID is 0 for rows that other programs wrote. A leg marked as an opening
+// is the part of a row's balance at the first run that the history does not explain. The default is 0. A leg marked as
+// unkept states that its run kept no history.
 type GroupsInput struct {
 	check.Input
 	Words      check.Words

@@ -14,7 +14,7 @@ import (
 type order struct {
 	b          *balances
 	undecided  fact.Fact                       // why no order can be called valid; nil: no reason
-	anomalies  []check.Finding                 // without real time, those of the weakest level first
+	anomalies  []check.Finding                 // without real time, sorted from the weakest level
 	realtime   []check.Finding                 // only with real time
 	torn       []history.ID                    // audits that saw no consistent cut
 	tornOfLost int                             // number of these that would be consistent except for lost transactions

@@ -130,9 +130,9 @@ func (s *search) back() int {
 	return tried
 }
 
-// eulerian reports whether edges with known balances form a path from the opening balance. Each balance must
-// be left as often as it is reached, except for the first and the last, and every edge must be connected to
-// the first balance. Otherwise, odd is an edge that shows the error.
+// eulerian reports whether edges with known balances form a path from the opening balance. Each balance except for the
+// first and the last must be left as often as it is reached. Every edge must be connected to the first balance.
+// Otherwise, odd is an edge that shows the error.
 func eulerian(list []transition, opening int64) (odd transition, ok bool) {
 	degree := map[int64]int{} // by balance: number of times left minus number of times reached
 	joined := map[int64]int64{}

@@ -84,9 +84,8 @@ type stays struct {
 	least []uint32
 }
 
-// stay is a period in which an account satisfied a predicate, from the version with which it came in to the
-// version with which it left. The leaving transaction made version left of the anchor; left is infinite if
-// the account stayed.
+// stay is a period in which an account satisfied a predicate: from the version that satisfied it first to the version
+// that no longer did. The leaving transaction made version left of the anchor; left is infinite if the account stayed.
 //
 // Without an end state, the leaving transaction may be unknown. Then left is the version after the last one
 // at which a read returned the account.
@@ -107,9 +106,8 @@ const staysBlock = 256
 // predicate, unless the account had left before. The version of the anchor, read together with the accounts,
 // shows that.
 //
-// All such edges would be quadratic in number. An edge is omitted if a path implies it: the reader precedes
-// the first transaction that it missed, and a later one follows that one if it saw the account, or saw that
-// it had left.
+// All such edges would be quadratic in number. An edge is omitted if a path implies it. The reader precedes the first
+// transaction that it missed. A later transaction follows the first if it saw the account, or saw that it had left.
 func (b *balances) relatePredicates() error {
 	p := b.in.Predicates
 	if p == nil {

@@ -15,10 +15,10 @@ import (
 // errOdd ends a proof because a transaction shows a violation, which the checks will report.
 var errOdd = errors.New("a transaction shows a violation")
 
-// prove looks for a serial order of all transactions, in one pass and with little memory. If an order exists
-// except for some circles, it returns the results of the checks; all are valid except those of the order.
-// Otherwise the results are nil, and the checks must examine the history. Then suspects are accounts at which
-// the serial order does not go on.
+// prove looks for a serial order of all transactions, in one pass and with little memory. If an order exists except for
+// some circles, it returns the results of the checks. Only the checks of the order can be other than valid. Otherwise
+// the results are nil, and the checks must examine the history. Then suspects are accounts at which the serial order
+// does not go on.
 func prove(ctx context.Context, in AccountsInput) (results []check.Result, suspects []uint64, err error) {
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
@@ -86,9 +86,9 @@ func displacedLegs(w *check.Watch, in AccountsInput, loose bool) (map[history.ID
 	return legs, err
 }
 
-// onOneClock returns the recordings with their beginnings on a common clock. It returns nil if there is no
-// common clock, if a recording is not closed (unless open is set), or if the time of an audit's state is not
-// known.
+// onOneClock returns the recordings with their beginnings on a common clock. It returns nil if there is no common
+// clock, or if the time of an audit's state is not known. Unless open is set, it also returns nil if a recording is not
+// closed.
 //
 // The beginning of a run or of a worker's clients may be known only within two bounds.
 func onOneClock(sources []check.Source, open bool) (list []chains.Recording) {
@@ -220,7 +220,7 @@ func (b *balances) lookAnew() func(tx *history.Transaction) error {
 	return b.look
 }
 
-// look records what a transaction shows for checks other than those of the order.
+// look records the data of a transaction for the checks that do not depend on the order.
 func (b *balances) look(tx *history.Transaction) error {
 	switch {
 	case tx.Kind.Background() && tx.Outcome == history.Committed:

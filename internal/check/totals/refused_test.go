@@ -45,9 +45,9 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalIsHeldToTheClaim checks that the reads of a rejected transaction must satisfy the isolation
-// level like those of a committed one.
-func TestRefusalIsHeldToTheClaim(t *testing.T) {
+// TestRejectedReadsMustSatisfyTheClaim checks that the reads of a rejected transaction must satisfy the isolation
+// level, like the reads of a committed one.
+func TestRejectedReadsMustSatisfyTheClaim(t *testing.T) {
 	w := newWorld(8)
 	before := w.ObjectRows[1]
 	w.transfer(0, 1, 10)

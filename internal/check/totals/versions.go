@@ -34,8 +34,8 @@ type slot struct {
 // first returns the first position.
 func (s *slot) first() uint32 { return s.base + s.low }
 
-// slots maps touched accounts to slots. It uses an array over all accounts of the load up to 512 MB, or 4 MB
-// for a part of a history, and a map for other accounts.
+// slots maps touched accounts to slots. It uses an array over all accounts of the load up to 512 MB (4 MB for a part of
+// a history). It uses a map for other accounts.
 type slots struct {
 	dense  []uint32 // slot + 1
 	sparse map[uint64]uint32
@@ -271,8 +271,8 @@ func (b *balances) replay() {
 	}
 }
 
-// sortForks separates the forks without a lost update: those of accounts that agree with the ledger at the
-// end, and those of a transaction that the ledger has in another form than sent.
+// sortForks separates the forks without a lost update. Their accounts agree with the ledger at the end, or the ledger
+// has the transaction in another form than sent.
 func (b *balances) sortForks() {
 	lost := b.chain.forks[:0]
 	for _, f := range b.chain.forks {

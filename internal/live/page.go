@@ -29,7 +29,7 @@ func (s *Snapshot) data() *report.Document {
 	}
 	d := report.RunDocument(in)
 	for _, text := range s.Notes {
-		d.Notes = append(d.Notes, report.PageNote{Kind: "note", Text: text})
+		d.Notes = append(d.Notes, report.Note{Kind: "note", Text: text})
 	}
 	if s.Over() {
 		return d
@@ -41,7 +41,7 @@ func (s *Snapshot) data() *report.Document {
 }
 
 // rateNow returns the throughput of the last whole second and the requested rate.
-func (s *Snapshot) rateNow() []report.PageFigure {
+func (s *Snapshot) rateNow() []report.Figure {
 	last := s.State.Second
 	if last == nil {
 		return nil
@@ -50,7 +50,7 @@ func (s *Snapshot) rateNow() []report.PageFigure {
 	if s.State.Target > 0 {
 		below = append(below, "asked for "+report.RateText(s.State.Target)+"/s")
 	}
-	return []report.PageFigure{report.Figure("Throughput, last second", report.RateText(float64(last.Committed)), "/s", below...)}
+	return []report.Figure{report.NewFigure("Throughput, last second", report.RateText(float64(last.Committed)), "/s", below...)}
 }
 
 // verdictSoFar adds the result of the check during the run. A violation is final, but the absence of one
@@ -193,7 +193,7 @@ func (s *Snapshot) phase() string {
 	return text
 }
 
-func (s *Snapshot) warnings() []report.PageNote {
+func (s *Snapshot) warnings() []report.Note {
 	n := &report.Notes{}
 	for _, f := range s.Faults {
 		if f.Active() {
@@ -217,16 +217,16 @@ func (s *Snapshot) warnings() []report.PageNote {
 }
 
 // outcomes counts the transactions by outcome, including the warm-up.
-func (s *Snapshot) outcomes() []report.PageTable {
+func (s *Snapshot) outcomes() []report.DataTable {
 	c := s.State.Counters
-	t := report.NewPageTable("", "So far, the warm-up included.", []int{0, 2}, "outcome", "transactions", "of these")
+	t := report.NewTable("", "So far, the warm-up included.", []int{0, 2}, "outcome", "transactions", "of these")
 	count := report.Group
 	t.Add("committed", count(c.Committed), "")
 	t.Add("rejected", count(c.Rejected), "by a rule of the workload")
 	t.Add("aborted", count(c.Aborted), fmt.Sprintf("given up; of all, conflicts %s and retries %s", count(c.Conflicts), count(c.Retries)))
 	t.Add("unknown", count(c.Unknown), "in doubt; reconnects "+count(c.Reconnects))
 	t.Add("not sent", count(c.Backlog+c.Shed), fmt.Sprintf("waiting %s · shed %s", count(c.Backlog), count(c.Shed)))
-	return []report.PageTable{t}
+	return []report.DataTable{t}
 }
 
 // finished reports whether the run has a final verdict.

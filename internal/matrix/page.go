@@ -16,23 +16,23 @@ const PageName = "isolation.html"
 // Chart is the data of the table of a page, whose cells lead to the evidence.
 type Chart struct {
 	Anomalies   []report.Setting `json:"anomalies"` // the columns, with what each means
-	Levels      []PageLevel      `json:"levels"`
+	Levels      []ChartLevel     `json:"levels"`
 	NoSchedules string           `json:"no_schedules"`
 	Legend      string           `json:"legend"`
 }
 
-// PageLevel is a row, and a section of its own. It has the keys of Level, some of them in words.
-type PageLevel struct {
+// ChartLevel is a row, and a section of its own. It has the keys of Level, some of them in words.
+type ChartLevel struct {
 	*Level
-	Claims      string     `json:"claims"`
-	ClaimsShort string     `json:"claims_short"` // without its meaning in words
-	Bound       string     `json:"upper_bound"`
-	Summary     string     `json:"summary"`
-	Anomalies   []PageCell `json:"anomalies"` // for each column
+	Claims      string      `json:"claims"`
+	ClaimsShort string      `json:"claims_short"` // without its meaning in words
+	Bound       string      `json:"upper_bound"`
+	Summary     string      `json:"summary"`
+	Anomalies   []ChartCell `json:"anomalies"` // for each column
 }
 
-// PageCell is one anomaly at one level.
-type PageCell struct {
+// ChartCell is one anomaly at one level.
+type ChartCell struct {
 	*Cell
 	Mark     string `json:"mark"`
 	Sentence string `json:"sentence"`
@@ -48,7 +48,7 @@ func (m *Matrix) Document() *report.Document {
 		none = fmt.Sprintf("No schedule applies: %s.", m.NoSchedules)
 	}
 	d.Add(report.Section{ID: "matrix", Title: "Levels and anomalies", Chart: &report.Chart{Kind: "isolation", Data: m.chart()}, In: report.InPage})
-	d.Add(report.Section{ID: "grid", Title: "Levels and anomalies", Tables: []report.PageTable{m.grid()}, Note: none, In: report.InText | report.InMarkdown})
+	d.Add(report.Section{ID: "grid", Title: "Levels and anomalies", Tables: []report.DataTable{m.grid()}, Note: none, In: report.InText | report.InMarkdown})
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		source := ""
@@ -56,24 +56,24 @@ func (m *Matrix) Document() *report.Document {
 			source = " (" + l.Source + ")"
 		}
 		claims := fmt.Sprintf("Claims %s%s. %s%s", l.Claims.Literature(), source, l.Summary, l.Unseen())
-		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.PageTable{l.lines()}, In: report.InText})
-		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.PageTable{l.variants()}, In: report.InMarkdown})
+		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.DataTable{l.lines()}, In: report.InText})
+		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.DataTable{l.variants()}, In: report.InMarkdown})
 	}
 	d.Add(report.Section{ID: "again", Title: "To make it again", Command: m.Command})
 	return d
 }
 
 func (m *Matrix) chart() *Chart {
-	c := &Chart{Levels: []PageLevel{}, NoSchedules: m.NoSchedules, Legend: Legend}
+	c := &Chart{Levels: []ChartLevel{}, NoSchedules: m.NoSchedules, Legend: Legend}
 	for _, a := range schedule.Anomalies() {
 		c.Anomalies = append(c.Anomalies, report.Setting{Name: a.String(), Value: a.Text()})
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		p := PageLevel{Level: l, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Bound: l.Bound(), Summary: l.Summary + l.Unseen()}
+		p := ChartLevel{Level: l, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Bound: l.Bound(), Summary: l.Summary + l.Unseen()}
 		for _, a := range schedule.Anomalies() {
 			cell := l.Anomalies[a.String()]
-			p.Anomalies = append(p.Anomalies, PageCell{cell, cell.Mark(), cell.Sentence()})
+			p.Anomalies = append(p.Anomalies, ChartCell{cell, cell.Mark(), cell.Sentence()})
 		}
 		c.Levels = append(c.Levels, p)
 	}
@@ -81,8 +81,8 @@ func (m *Matrix) chart() *Chart {
 }
 
 // grid returns the table of levels and anomalies.
-func (m *Matrix) grid() report.PageTable {
-	t := report.NewPageTable("", Legend+"; ★ the default. Upper bound: the strongest level of which no violation was seen in so many "+
+func (m *Matrix) grid() report.DataTable {
+	t := report.NewTable("", Legend+"; ★ the default. Upper bound: the strongest level of which no violation was seen in so many "+
 		"transactions and schedules; the level may give less.", nil, "level", "claims", "upper bound", "transactions", "schedules")
 	t.Text = []int{0, 1, 2}
 	for i, a := range schedule.Anomalies() {
@@ -100,14 +100,14 @@ func (m *Matrix) grid() report.PageTable {
 }
 
 // lines returns what was seen of each anomaly, in short.
-func (l *Level) lines() report.PageTable {
-	t := report.NewPageTable("", "", []int{0, 1, 2}, "anomaly", "", "evidence")
+func (l *Level) lines() report.DataTable {
+	t := report.NewTable("", "", []int{0, 1, 2}, "anomaly", "", "evidence")
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
 		if !looked(c) && c.Schedule != schedule.Undecided {
 			continue
 		}
-		t.Rows = append(t.Rows, report.PageRow{Cells: []string{a.String(), c.Label(), c.Sentence()}, Below: c.Shown()})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{a.String(), c.Label(), c.Sentence()}, Below: c.Shown()})
 	}
 	for _, r := range l.Loads {
 		t.Add("load", r.Verdict, r.Command)
@@ -116,8 +116,8 @@ func (l *Level) lines() report.PageTable {
 }
 
 // variants returns how each variant of each anomaly was prevented, or what was seen of it.
-func (l *Level) variants() report.PageTable {
-	t := report.NewPageTable("", "", []int{0, 1, 2, 3}, "anomaly", "variant", "outcome", "how, or what was seen")
+func (l *Level) variants() report.DataTable {
+	t := report.NewTable("", "", []int{0, 1, 2, 3}, "anomaly", "variant", "outcome", "how, or what was seen")
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
 		for _, o := range c.Variants {

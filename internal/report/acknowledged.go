@@ -86,12 +86,12 @@ func (a *Acknowledgements) shown() bool {
 const mostAcknowledged = 40
 
 // acknowledgedTables list which server acknowledged writes, and when.
-func acknowledgedTables(r *Result) []PageTable {
+func acknowledgedTables(r *Result) []DataTable {
 	a := r.Acknowledgements
 	if !a.shown() {
 		return nil
 	}
-	t := NewPageTable("Writes acknowledged by node", "An interval ends where the node acknowledged no write for a second. Lost are those that are not in the end state.",
+	t := NewTable("Writes acknowledged by node", "An interval ends where the node acknowledged no write for a second. Lost are those that are not in the end state.",
 		[]int{0}, "node", "from", "to", "acknowledged", "lost", "lost from")
 	for i, x := range a.Intervals {
 		if i == mostAcknowledged {
@@ -103,5 +103,5 @@ func acknowledgedTables(r *Result) []PageTable {
 	if a.OnePrimary && len(a.Overlaps) == 0 {
 		t.Note += " No two nodes took writes at the same time."
 	}
-	return []PageTable{t}
+	return []DataTable{t}
 }

@@ -33,19 +33,10 @@ type ComparisonRatio struct {
 	Shown      bool     `json:"shown"` // there is a difference
 }
 
-// ComparisonTimeline is the throughput of all runs over time.
-type ComparisonTimeline struct {
-	Bucket int              `json:"bucket_s"` // seconds of a point, which is their mean
-	At     []num            `json:"at_s"`     // the middle of each point
-	Lines  []ComparisonLine `json:"lines"`
-	Note   string           `json:"note"`
-}
-
-// ComparisonLine is one run in the chart.
-type ComparisonLine struct {
-	Side  int    `json:"side"`
-	Label string `json:"label"`
-	TPS   []num  `json:"tps"` // null when the load phase was over
+// RunLines is the throughput of all runs of a comparison over time.
+type RunLines struct {
+	timeAxis
+	Lines []Line `json:"lines"` // a line has null from the end of its run on
 }
 
 // mostWrong is how many invalid runs are shown with their findings.
@@ -64,7 +55,7 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 	d.Subject = fmt.Sprintf("comparison of %s on %s", d.Workload, d.Database)
 	verdict, reason := CombinedVerdict("run", runs, func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
 	d.Judge(verdict, reason, fmt.Sprintf("comparison of %d sides, %s", len(sides), OrNotKnown(d.Workload)))
-	means := NewPageTable("", "Means over the runs of each side.", []int{0}, "")
+	means := NewTable("", "Means over the runs of each side.", []int{0}, "")
 	var names []string
 	var facts []Setting
 	for i := range sides {
@@ -79,9 +70,9 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 		}
 		means.Add(cells...)
 	}
-	var figures []PageFigure
+	var figures []Figure
 	var list []ComparisonRatio
-	ratios := NewPageTable("", "95 % intervals, each by itself.", []int{0, 1, 3}, "", "measurement", "ratio (95 % interval)", "difference")
+	ratios := NewTable("", "95 % intervals, each by itself.", []int{0, 1, 3}, "", "measurement", "ratio (95 % interval)", "difference")
 	for i := 1; i < len(sides); i++ {
 		c := stats.Compare(samples(&sides[0]), samples(&sides[i]))
 		d.Answer = append(d.Answer, answer(SideName(0), SideName(i), c))
@@ -106,17 +97,17 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage})
 	d.Add(Section{ID: "ratios", Title: "Ratios", Chart: &Chart{"ratios", list}, In: InPage,
 		Note: "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. If the bar holds 1, no difference is shown, which does not prove that there is none."})
-	d.Add(Section{ID: "table", Title: "Side by side", Tables: []PageTable{means}})
+	d.Add(Section{ID: "table", Title: "Side by side", Tables: []DataTable{means}})
 	d.Add(Section{ID: "tables", Title: "The workload's own", Tables: comparedTables(sides)})
-	d.Add(Section{ID: "ratios-text", Title: "Ratios", Tables: []PageTable{ratios}, In: InText | InMarkdown})
+	d.Add(Section{ID: "ratios-text", Title: "Ratios", Tables: []DataTable{ratios}, In: InText | InMarkdown})
 	d.Add(Section{ID: "timeline", Title: "Over time", Chart: &Chart{"runs", comparisonTimeline(sides)}, In: InPage})
-	d.Add(Section{ID: "runs", Title: "Runs", Tables: []PageTable{runsTable(sides, dir)}, In: InPage})
+	d.Add(Section{ID: "runs", Title: "Runs", Tables: []DataTable{runsTable(sides, dir)}, In: InPage})
 	d.Add(Section{ID: "again", Title: "To make it again", Command: command, In: InPage | InMarkdown})
 	return d, nil
 }
 
 // wrongRuns returns the first findings of the invalid runs.
-func wrongRuns(runs []Recorded, dir string) (list []PageCheck) {
+func wrongRuns(runs []Recorded, dir string) (list []Item) {
 	more := uint64(0)
 	for _, r := range runs {
 		found := r.Result.Findings(0)
@@ -133,8 +124,8 @@ func wrongRuns(runs []Recorded, dir string) (list []PageCheck) {
 
 // comparedTables returns the workload's own tables. Tables with the same title and columns become
 // one, with a row for each run.
-func comparedTables(sides []Side) []PageTable {
-	tables := []PageTable{}
+func comparedTables(sides []Side) []DataTable {
+	tables := []DataTable{}
 	var order [][]string // of the names of the rows of each table
 	for i := range sides {
 		for round, run := range sides[i].Runs {
@@ -144,10 +135,10 @@ func comparedTables(sides []Side) []PageTable {
 					continue
 				}
 				columns := append([]string{"", "run"}, own.Columns[1:]...)
-				at := slices.IndexFunc(tables, func(t PageTable) bool { return t.Title == own.Title && slices.Equal(t.Columns, columns) })
+				at := slices.IndexFunc(tables, func(t DataTable) bool { return t.Title == own.Title && slices.Equal(t.Columns, columns) })
 				if at < 0 {
 					at = len(tables)
-					tables = append(tables, NewPageTable(own.Title, "One row a run. Its report describes each measurement.", []int{0, 1}, columns...))
+					tables = append(tables, NewTable(own.Title, "One row a run. Its report describes each measurement.", []int{0, 1}, columns...))
 					order = append(order, nil)
 				}
 				for _, row := range own.Rows {
@@ -163,7 +154,7 @@ func comparedTables(sides []Side) []PageTable {
 		}
 	}
 	for i := range tables {
-		slices.SortStableFunc(tables[i].Rows, func(a, b PageRow) int {
+		slices.SortStableFunc(tables[i].Rows, func(a, b Row) int {
 			return cmp.Compare(slices.Index(order[i], a.Cells[0]), slices.Index(order[i], b.Cells[0]))
 		})
 	}
@@ -171,14 +162,14 @@ func comparedTables(sides []Side) []PageTable {
 }
 
 // throughputRatio returns the ratio of two throughputs in large type.
-func throughputRatio(names string, r stats.Ratio) PageFigure {
-	f, ratio := Figure("Throughput, "+names, NotKnown, ""), r.Ratio
+func throughputRatio(names string, r stats.Ratio) Figure {
+	f, ratio := NewFigure("Throughput, "+names, NotKnown, ""), r.Ratio
 	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
 	switch {
 	case ratio.Known() && r.Difference != stats.DifferenceNone:
-		f = Figure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", interval)
+		f = NewFigure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", interval)
 	case ratio.Known():
-		f = Figure(f.Name, "no difference shown", "", fmt.Sprintf("ratio %.3f", ratio.Value), interval)
+		f = NewFigure(f.Name, "no difference shown", "", fmt.Sprintf("ratio %.3f", ratio.Value), interval)
 	case ratio.Value > 0:
 		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", ratio.Value))
 	}
@@ -236,7 +227,7 @@ func allRuns(sides []Side) (runs []Recorded) {
 	return runs
 }
 
-func comparisonNotes(sides []Side) []PageNote {
+func comparisonNotes(sides []Side) []Note {
 	n := &Notes{}
 	alone := false
 	for i := range sides {
@@ -274,14 +265,14 @@ func comparisonNotes(sides []Side) []PageNote {
 
 // comparisonTimeline draws the runs over each other, from the start of each: the first of every side, then
 // the second of every side.
-func comparisonTimeline(sides []Side) ComparisonTimeline {
-	c := ComparisonTimeline{Lines: []ComparisonLine{}}
+func comparisonTimeline(sides []Side) RunLines {
+	c := RunLines{Lines: []Line{}}
 	longest, runs := 0, allRuns(sides)
 	for _, r := range runs {
 		longest = max(longest, drivenSeconds(r))
 	}
-	c.Bucket = max(1, (longest+mostPoints-1)/mostPoints)
-	c.At = middles(longest, c.Bucket)
+	c.Bin = max(1, (longest+mostPoints-1)/mostPoints)
+	c.At = middles(longest, c.Bin)
 	for round := range runs {
 		for i, s := range sides {
 			if round >= len(s.Runs) || len(c.Lines) == mostRuns {
@@ -294,12 +285,12 @@ func comparisonTimeline(sides []Side) ComparisonTimeline {
 					tps[second.Second] = num(second.Committed)
 				}
 			}
-			mean, _, _ := binned(tps, c.Bucket)
-			c.Lines = append(c.Lines, ComparisonLine{Side: i, Label: s.runName(i, round), TPS: mean})
+			mean, _, _ := binned(tps, c.Bin)
+			c.Lines = append(c.Lines, Line{Side: i, Label: s.runName(i, round), Column: mean})
 		}
 	}
-	if c.Bucket > 1 {
-		c.Note = fmt.Sprintf("Each point is the mean of %d seconds. ", c.Bucket)
+	if c.Bin > 1 {
+		c.Note = fmt.Sprintf("Each point is the mean of %d seconds. ", c.Bin)
 	}
 	if left := len(runs) - len(c.Lines); left > 0 {
 		c.Note += fmt.Sprintf("Only the first %d runs are drawn; %d more are in the table.", mostRuns, left)
@@ -321,8 +312,8 @@ func drivenSeconds(r Recorded) int {
 	return int(math.Max(0, math.Min(whole, float64(len(r.Series)))))
 }
 
-func runsTable(sides []Side, dir string) PageTable {
-	t := NewPageTable("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
+func runsTable(sides []Side, dir string) DataTable {
+	t := NewTable("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
 	for i, side := range sides {
 		for _, run := range side.Runs {
 			d, verdict := run.Result.Drive, run.Result.Verdict
@@ -330,10 +321,10 @@ func runsTable(sides []Side, dir string) PageTable {
 			for _, key := range []string{"p50", "p99", "max"} {
 				cells = append(cells, Perhaps(d.Latency.of(key), LatencyText))
 			}
-			t.Rows = append(t.Rows, PageRow{Cells: cells, Page: PageFrom(dir, run.Dir), Mark: VerdictMark(verdict)})
+			t.Rows = append(t.Rows, Row{Cells: cells, Page: PageFrom(dir, run.Dir), Mark: VerdictMark(verdict)})
 		}
 	}
-	slices.SortStableFunc(t.Rows, func(a, b PageRow) int { return cmp.Compare(a.Cells[0], b.Cells[0]) })
+	slices.SortStableFunc(t.Rows, func(a, b Row) int { return cmp.Compare(a.Cells[0], b.Cells[0]) })
 	return t
 }
 

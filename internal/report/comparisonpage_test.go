@@ -89,12 +89,12 @@ func TestComparisonPageSays(t *testing.T) {
 	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Section("differs").Facts[0].Name != "verdict" {
 		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Section("differs").Facts)
 	}
-	if line := bad.Section("timeline").Chart.Data.(ComparisonTimeline).Lines[3]; line.Label != "B 2" || line.TPS[8] != line.TPS[8] || line.TPS[9] == line.TPS[9] {
+	if line := bad.Section("timeline").Chart.Data.(RunLines).Lines[3]; line.Label != "B 2" || line.Column[8] != line.Column[8] || line.Column[9] == line.Column[9] {
 		t.Errorf("a run whose series ends early is drawn as %+v", line)
 	}
-	long := data(t, comparisons()["single"], "").Section("timeline").Chart.Data.(ComparisonTimeline)
-	if long.Bucket != 7 || len(long.At) > mostPoints || long.Note == "" {
-		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bucket, long.Note)
+	long := data(t, comparisons()["single"], "").Section("timeline").Chart.Data.(RunLines)
+	if long.Bin != 7 || len(long.At) > mostPoints || long.Note == "" {
+		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bin, long.Note)
 	}
 	if _, err := Compare(comparisons()["single"][:1], "c", ""); err == nil {
 		t.Errorf("one side is compared: %v", err)
@@ -151,7 +151,7 @@ func TestComparisonInABrowser(t *testing.T) {
 			}
 			marks := Ask(t, b, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".legend .u-marker")].map((e) => { const s = getComputedStyle(e); return s.backgroundColor + " " + s.backgroundImage; })`))
 			slices.Sort(marks)
-			if lines := len(want.Section("timeline").Chart.Data.(ComparisonTimeline).Lines); len(slices.Compact(marks)) < lines {
+			if lines := len(want.Section("timeline").Chart.Data.(RunLines).Lines); len(slices.Compact(marks)) < lines {
 				t.Errorf("%s: the marks of %d lines are %v", where, lines, marks)
 			}
 			b.Picture(t, "comparison-"+name+"-"+view.name)

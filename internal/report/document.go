@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// PageShape is the version of the data of all pages.
-const PageShape = 1
+// Shape is the version of the data of all pages.
+const Shape = 1
 
 // NotKnown is shown for a value that nobody measured.
 const NotKnown = "not known"
@@ -24,20 +24,20 @@ const NotFinished = "The sweep is not finished: it goes on, or was cut off."
 // Document is a report in the form that every format is written from: a headline, and sections
 // in their order. Its JSON is the data of a page.
 type Document struct {
-	Shape      int        `json:"shape"`
-	Title      string     `json:"title"`
-	Workload   string     `json:"workload"`
-	Database   string     `json:"database"` // with its version
-	Started    string     `json:"started"`  // the day
-	Verdict    string     `json:"verdict"`  // valid, invalid, unknown, running or unfinished
-	Objectives string     `json:"objectives_status"`
-	Reason     string     `json:"reason"`
-	Cause      *PageCause `json:"cause,omitempty"` // of an invalid run
-	Answer     []string   `json:"answer,omitempty"`
-	Notes      []PageNote `json:"notes"` // what a reader must know before the measurements
-	Sections   []Section  `json:"sections"`
-	Foot       string     `json:"foot"` // the last line of a page
-	Live       bool       `json:"live"`
+	Shape      int          `json:"shape"`
+	Title      string       `json:"title"`
+	Workload   string       `json:"workload"`
+	Database   string       `json:"database"` // with its version
+	Started    string       `json:"started"`  // the day
+	Verdict    string       `json:"verdict"`  // valid, invalid, unknown, running or unfinished
+	Objectives string       `json:"objectives_status"`
+	Reason     string       `json:"reason"`
+	Cause      *Explanation `json:"cause,omitempty"` // of an invalid run
+	Answer     []string     `json:"answer,omitempty"`
+	Notes      []Note       `json:"notes"` // what a reader must know before the measurements
+	Sections   []Section    `json:"sections"`
+	Foot       string       `json:"foot"` // the last line of a page
+	Live       bool         `json:"live"`
 
 	Subject string `json:"-"` // what the verdict is about, in text and Markdown
 }
@@ -45,7 +45,7 @@ type Document struct {
 // NewDocument returns the document of a report that was started at a time in RFC 3339 by a
 // version of stroppy.
 func NewDocument(workload, database, startedAt, stroppy string) *Document {
-	d := &Document{Shape: PageShape, Workload: workload, Database: database, Notes: []PageNote{}, Sections: []Section{}}
+	d := &Document{Shape: Shape, Workload: workload, Database: database, Notes: []Note{}, Sections: []Section{}}
 	if at, err := time.Parse(time.RFC3339, startedAt); err == nil {
 		d.Started = at.UTC().Format("2 January 2006")
 	}
@@ -55,18 +55,18 @@ func NewDocument(workload, database, startedAt, stroppy string) *Document {
 
 // Section is one part of a document. Its parts are written in the order of its fields.
 type Section struct {
-	ID      string       `json:"id"` // names its place on a page
-	Title   string       `json:"title,omitempty"`
-	Folded  string       `json:"folded,omitempty"` // the line that opens the section on a page; empty: it is open
-	Checks  []PageCheck  `json:"checks,omitempty"`
-	Figures []PageFigure `json:"figures,omitempty"`
-	Chart   *Chart       `json:"chart,omitempty"` // on a page alone
-	Text    []string     `json:"text,omitempty"`  // paragraphs
-	Facts   []Setting    `json:"facts,omitempty"`
-	Tables  []PageTable  `json:"tables,omitempty"`
-	Note    string       `json:"note,omitempty"`
-	Plain   string       `json:"plain,omitempty"`   // lines as they are, on a page alone
-	Command string       `json:"command,omitempty"` // makes the report again
+	ID      string      `json:"id"` // names its place on a page
+	Title   string      `json:"title,omitempty"`
+	Folded  string      `json:"folded,omitempty"` // the line that opens the section on a page; empty: it is open
+	Checks  []Item      `json:"checks,omitempty"`
+	Figures []Figure    `json:"figures,omitempty"`
+	Chart   *Chart      `json:"chart,omitempty"` // on a page alone
+	Text    []string    `json:"text,omitempty"`  // paragraphs
+	Facts   []Setting   `json:"facts,omitempty"`
+	Tables  []DataTable `json:"tables,omitempty"`
+	Note    string      `json:"note,omitempty"`
+	Plain   string      `json:"plain,omitempty"`   // lines as they are, on a page alone
+	Command string      `json:"command,omitempty"` // makes the report again
 
 	In Formats `json:"-"`
 }
@@ -99,7 +99,7 @@ type Chart struct {
 
 // Add appends a section. It leaves out tables without rows, and a section that has nothing.
 func (d *Document) Add(s Section) {
-	var tables []PageTable
+	var tables []DataTable
 	for _, t := range s.Tables {
 		if len(t.Rows) > 0 {
 			tables = append(tables, t)
@@ -154,43 +154,43 @@ func (d *Document) CutOff(reason string) {
 }
 
 // Violated returns what was found in an invalid run of several, and the address of its page.
-func Violated(name, detail, page string) PageCheck {
-	return PageCheck{Name: name, Status: "invalid", Shown: "Invalid", Required: true, Detail: detail, Page: page,
-		Findings: []PageFinding{{Text: detail, Edges: []string{}}}, Witness: []string{}}
+func Violated(name, detail, page string) Item {
+	return Item{Name: name, Status: "invalid", Shown: "Invalid", Required: true, Detail: detail, Page: page,
+		Findings: []Evidence{{Text: detail, Edges: []string{}}}, Witness: []string{}}
 }
 
 // MoreViolated returns a line that counts the invalid runs of which nothing else is shown.
-func MoreViolated(more uint64, noun string) []PageCheck {
+func MoreViolated(more uint64, noun string) []Item {
 	if more == 0 {
 		return nil
 	}
-	return []PageCheck{Violated(Counted(more, noun)+" more", "They found violations, too: see the table.", "")}
+	return []Item{Violated(Counted(more, noun)+" more", "They found violations, too: see the table.", "")}
 }
 
-// PageNote is a sentence without which the measurements must not be read.
-type PageNote struct {
+// Note is a sentence without which the measurements must not be read.
+type Note struct {
 	Kind string `json:"kind"` // warning or note
 	Text string `json:"text"`
 }
 
 // Notes gathers the notes of a document.
-type Notes struct{ warnings, others []PageNote }
+type Notes struct{ warnings, others []Note }
 
 // Warn adds a warning.
 func (n *Notes) Warn(format string, args ...any) {
-	n.warnings = append(n.warnings, PageNote{"warning", fmt.Sprintf(format, args...)})
+	n.warnings = append(n.warnings, Note{"warning", fmt.Sprintf(format, args...)})
 }
 
 // Note adds a note that is no warning.
 func (n *Notes) Note(format string, args ...any) {
-	n.others = append(n.others, PageNote{"note", fmt.Sprintf(format, args...)})
+	n.others = append(n.others, Note{"note", fmt.Sprintf(format, args...)})
 }
 
 // All returns the warnings and then the others.
-func (n *Notes) All() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
+func (n *Notes) All() []Note { return append(append([]Note{}, n.warnings...), n.others...) }
 
-// PageFigure is one number in large type.
-type PageFigure struct {
+// Figure is one number in large type.
+type Figure struct {
 	Name  string   `json:"name"`
 	Value string   `json:"value"`
 	Unit  string   `json:"unit"`
@@ -198,15 +198,15 @@ type PageFigure struct {
 }
 
 // Figure makes a number in large type. A value that is not known has no unit.
-func Figure(name, value, unit string, below ...string) PageFigure {
+func NewFigure(name, value, unit string, below ...string) Figure {
 	if value == NotKnown {
 		unit = ""
 	}
-	return PageFigure{Name: name, Value: value, Unit: unit, Below: append([]string{}, below...)}
+	return Figure{Name: name, Value: value, Unit: unit, Below: append([]string{}, below...)}
 }
 
 // fact returns the figure as a name and one line.
-func (f *PageFigure) fact() Setting {
+func (f *Figure) fact() Setting {
 	return Setting{f.Name, joined(append([]string{strings.TrimSpace(f.Value + " " + f.Unit)}, f.Below...)...)}
 }
 

@@ -136,7 +136,7 @@ func (b *Build) text(other string) string {
 
 // Table returns a table with a row for everything that is known, or nil if e is nil. stroppy is the version
 // if the build is not known.
-func (e *Environment) Table(stroppy string) []PageTable {
+func (e *Environment) Table(stroppy string) []DataTable {
 	if e == nil {
 		return nil
 	}
@@ -168,12 +168,12 @@ func joinedBy(with string, parts ...string) string {
 }
 
 // hostTables describe the clients' machine during the load phase; none if it was not sampled.
-func hostTables(r *Result) []PageTable {
+func hostTables(r *Result) []DataTable {
 	h := r.Host
 	if h == nil {
 		return nil
 	}
-	t := NewPageTable("The machine of the clients", fmt.Sprintf("Means over %s of the load phase, from one sample a second;"+
+	t := NewTable("The machine of the clients", fmt.Sprintf("Means over %s of the load phase, from one sample a second;"+
 		" the load average is the largest.", seconds(h.Seconds)), []int{0}, "", "value")
 	of := func(x float64) string { return fmt.Sprintf("%.2f of %d", x, h.Processors) }
 	two := func(x float64) string { return fmt.Sprintf("%.2f", x) }
@@ -197,5 +197,5 @@ func hostTables(r *Result) []PageTable {
 		t.Add("the client's threads waited for a processor", Perhaps(r.Client.RunDelaySeconds, seconds))
 	}
 	t.Add("time in which the host was starved", seconds(h.StarvedSeconds))
-	return []PageTable{t}
+	return []DataTable{t}
 }

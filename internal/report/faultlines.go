@@ -3,8 +3,8 @@ package report
 import "fmt"
 
 // faultLines returns faultTables for a text: fewer columns, and the rest below each row.
-func faultLines(r *Result, live bool) []PageTable {
-	t := NewPageTable("", "", []int{1}, "at", "fault", "outage", "back in", "tps before", "during", "after", "in doubt")
+func faultLines(r *Result, live bool) []DataTable {
+	t := NewTable("", "", []int{1}, "at", "fault", "outage", "back in", "tps before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
 		row := faultRow(f, live)
 		c := row.Cells
@@ -18,5 +18,5 @@ func faultLines(r *Result, live bool) []PageTable {
 		row.Cells = []string{c[2], f.Fault, c[4], c[5], c[6], c[7], c[8], c[13]}
 		t.Rows = append(t.Rows, row)
 	}
-	return []PageTable{t}
+	return []DataTable{t}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -118,42 +119,33 @@ type IsolationLevel struct {
 	Level     string `json:"level"`
 }
 
-// PageCause is the cause of a violation as a page shows it: who is responsible, the remedy, the evidence, and
-// the other findings.
-type PageCause struct {
-	Culprit string       `json:"culprit"` // database, configuration, application or undecided
-	Whose   string       `json:"whose"`   // in a sentence
-	Cure    string       `json:"cure"`
-	Finding *PageFinding `json:"finding"` // null where the evidence is not known
-	Others  []PageOther  `json:"others"`
+// Explanation explains an invalid verdict in a document: who is responsible, the remedy, the evidence, and the
+// other findings.
+type Explanation struct {
+	Culprit string     `json:"culprit"` // database, configuration, application or undecided
+	Whose   string     `json:"whose"`   // in a sentence
+	Cure    string     `json:"cure"`
+	Finding *Evidence  `json:"finding"` // null if the evidence is not known
+	Others  []Evidence `json:"others"`  // their evidence is shown on demand
 }
 
-// PageOther is a finding beside the cause. Its evidence is shown on demand.
-type PageOther struct {
-	Text      string      `json:"text"`
-	Explained bool        `json:"explained"`
-	Finding   PageFinding `json:"finding"`
-}
-
-func (r *Result) pageCause() *PageCause {
+func (r *Result) explanation() *Explanation {
 	k := r.Cause
 	if k == nil {
 		return nil
 	}
-	p := &PageCause{Culprit: k.Culprit, Whose: k.CulpritText, Cure: k.Cure, Others: []PageOther{}}
+	p := &Explanation{Culprit: k.Culprit, Whose: k.CulpritText, Cure: k.Cure, Others: []Evidence{}}
 	p.Finding = r.evidence(k.Check, k.Finding, k.Anomaly)
 	for _, o := range k.Explains {
-		one := PageOther{Text: o.Text, Explained: o.Explained, Finding: PageFinding{Edges: []string{}}}
-		if f := r.evidence(o.Check, o.Kind, o.Anomaly); f != nil {
-			one.Finding = *f
-		}
+		one := *cmp.Or(r.evidence(o.Check, o.Kind, o.Anomaly), &Evidence{Edges: []string{}})
+		one.Title, one.Explained = o.Text, o.Explained
 		p.Others = append(p.Others, one)
 	}
 	return p
 }
 
 // evidence returns a finding of a check; nil if there is none of that kind.
-func (r *Result) evidence(check, kind, anomaly string) *PageFinding {
+func (r *Result) evidence(check, kind, anomaly string) *Evidence {
 	at := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == check })
 	if at < 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // cellUnder returns the cell of a table's one row under a heading.
-func cellUnder(t *testing.T, table PageTable, heading string) string {
+func cellUnder(t *testing.T, table DataTable, heading string) string {
 	t.Helper()
 	for i, c := range table.Columns {
 		if c == heading {

@@ -110,8 +110,8 @@ func (d *Drive) lackingText() string {
 }
 
 // kindsTable returns a row for each kind of transaction, the most frequent kind first.
-func (d *Drive) kindsTable(columns []string) PageTable {
-	t := NewPageTable("By kind of transaction", "Committed transactions, since due, in milliseconds. The share is of all that committed.",
+func (d *Drive) kindsTable(columns []string) DataTable {
+	t := NewTable("By kind of transaction", "Committed transactions, since due, in milliseconds. The share is of all that committed.",
 		[]int{0}, append([]string{"kind", "committed", "share", "per second"}, columns[1:]...)...)
 	names := slices.SortedFunc(maps.Keys(d.ByKind), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.Kinds[b], d.Kinds[a]), cmp.Compare(a, b))

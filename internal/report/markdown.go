@@ -34,16 +34,16 @@ func (s *Section) markdown(out *strings.Builder) {
 	if s.Title != "" {
 		fmt.Fprintf(out, "\n### %s\n", inline(s.Title))
 	}
-	checks := NewPageTable("", "", []int{0, 1, 2}, "name", "status", "detail")
+	checks := NewTable("", "", []int{0, 1, 2}, "name", "status", "detail")
 	for _, c := range s.Checks {
 		checks.Add(c.Name, c.Shown, FirstLine(c.Detail))
 	}
-	figures := NewPageTable("", "", []int{0, 1}, "measurement", "value")
+	figures := NewTable("", "", []int{0, 1}, "measurement", "value")
 	for i := range s.Figures {
 		f := s.Figures[i].fact()
 		figures.Add(f.Name, f.Value)
 	}
-	for _, t := range []PageTable{checks, figures} {
+	for _, t := range []DataTable{checks, figures} {
 		if len(t.Rows) > 0 {
 			out.WriteString("\n" + t.AsMarkdown())
 		}

@@ -366,7 +366,7 @@ func TestHistogramKeepsCounts(t *testing.T) {
 
 // TestMarkdown holds that a cell cannot make a column.
 func TestMarkdown(t *testing.T) {
-	table := NewPageTable("", "", []int{0}, "a|b", "c")
+	table := NewTable("", "", []int{0}, "a|b", "c")
 	table.Add("x|y\nz", `1\2`)
 	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
 	if got := table.AsMarkdown(); got != want {
@@ -450,7 +450,7 @@ func FuzzPage(f *testing.F) {
 // TestWideTable: what stands before the last column of text may be wider than a terminal.
 func TestWideTable(t *testing.T) {
 	long := strings.Repeat("x", 2*usualWidth)
-	table := PageTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
+	table := DataTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
 	table.Add(long, "it was seen")
 	var out strings.Builder
 	if table.write(&out, usualWidth, nil); !strings.Contains(out.String(), long+"  it was seen\n") {

@@ -13,29 +13,31 @@ import (
 	"stroppy/internal/stats"
 )
 
-// PageCheck is a check, an objective, or a run of several, and what was found.
-type PageCheck struct {
-	Name      string        `json:"name"`
-	Status    string        `json:"status"`
-	Shown     string        `json:"shown"`            // the status in words, as the level that it is about
-	Required  bool          `json:"required"`         // the verdict counts it
-	Beside    string        `json:"beside,omitempty"` // the status: whether the verdict counts it
-	Detail    string        `json:"detail"`
-	Findings  []PageFinding `json:"findings"`             // of an invalid check: what Detail says, with its evidence
-	Rest      string        `json:"rest"`                 // how many violations there are in all, and where; empty: that is not known
-	WitnessOf string        `json:"witness_of,omitempty"` // the check whose violation the transactions show, if it is another
-	Witness   []string      `json:"witness"`
-	Page      string        `json:"page,omitempty"`    // the address of the run's page, beside this one
-	Command   string        `json:"command,omitempty"` // shows the run's report
+// Item is a check, an objective, or a run of several, and what was found.
+type Item struct {
+	Name      string     `json:"name"`
+	Status    string     `json:"status"`
+	Shown     string     `json:"shown"`            // the status in words, as the level that it is about
+	Required  bool       `json:"required"`         // the verdict counts it
+	Beside    string     `json:"beside,omitempty"` // the status: whether the verdict counts it
+	Detail    string     `json:"detail"`
+	Findings  []Evidence `json:"findings"`             // of an invalid check: what Detail says, with its evidence
+	Rest      string     `json:"rest"`                 // how many violations there are in all, and where; empty: that is not known
+	WitnessOf string     `json:"witness_of,omitempty"` // the check whose violation the transactions show, if it is another
+	Witness   []string   `json:"witness"`
+	Page      string     `json:"page,omitempty"`    // the address of the run's page, beside this one
+	Command   string     `json:"command,omitempty"` // shows the run's report
 }
 
-// PageFinding is one violation: a sentence, the reasons edge by edge, and a drawing.
-type PageFinding struct {
-	Text    string   `json:"text"`
-	Note    string   `json:"note"`    // how often it was found, and what forbids it
-	Edges   []string `json:"edges"`   // a line each, by number
-	Drawing string   `json:"drawing"` // as SVG, without a style
-	File    string   `json:"file"`    // of the drawing, in the run's directory
+// Evidence is one violation: a sentence, the reasons edge by edge, and a drawing.
+type Evidence struct {
+	Title     string   `json:"title,omitempty"`     // of a finding beside the cause
+	Explained bool     `json:"explained,omitempty"` // by the cause
+	Text      string   `json:"text"`
+	Note      string   `json:"note"`    // how often it was found, and what forbids it
+	Edges     []string `json:"edges"`   // a line each, by number
+	Drawing   string   `json:"drawing"` // as SVG, without a style
+	File      string   `json:"file"`    // of the drawing, in the run's directory
 }
 
 // FirstFinding is the first finding of a check.
@@ -90,8 +92,8 @@ type Input struct {
 	Live      bool   // the run is still going on: the page asks for LiveData each second
 	Dir       string // the run's directory as a command takes it; empty: not known
 
-	Now   []PageFigure // of a live run: what it does now, before its figures
-	SoFar []PageTable  // of a live run: what became of the transactions until now
+	Now   []Figure    // of a live run: what it does now, before its figures
+	SoFar []DataTable // of a live run: what became of the transactions until now
 }
 
 // LiveData is the address, beside the live page, of its data: a Document as JSON.
@@ -105,11 +107,11 @@ func Page(w io.Writer, in Input) error { return RunDocument(in).WritePage(w) }
 
 // RunCharts are the charts over the time of a run.
 type RunCharts struct {
-	Timeline     *PageTimeline     `json:"timeline"`
+	Timeline     *Timeline         `json:"timeline"`
 	Acknowledged *Acknowledgements `json:"acknowledged,omitempty"` // nil: one node acknowledged all writes, or it is not known
-	Around       *PageAround       `json:"around"`                 // null without faults; the next two are null if they are not known
-	Kinds        *PageKinds        `json:"kinds"`
-	Heat         *PageHeat         `json:"heat"`
+	Around       *AroundPlot       `json:"around"`                 // null without faults; the next two are null if they are not known
+	Kinds        *KindPlot         `json:"kinds"`
+	Heat         *HeatPlot         `json:"heat"`
 }
 
 // The sections that a text treats differently from others.
@@ -124,7 +126,7 @@ func RunDocument(in Input) *Document {
 	d := NewDocument(r.Workload, judgedOf(r), r.StartedAt, r.Stroppy)
 	d.Subject = strings.TrimSpace(r.Workload + " on " + d.Database)
 	d.Foot += " The run's directory holds the same as data: result.json, series.csv and history/."
-	d.Live, d.Objectives, d.Cause, d.Notes = in.Live, r.ObjectivesStatus(), r.pageCause(), notes(r, in.Live)
+	d.Live, d.Objectives, d.Cause, d.Notes = in.Live, r.ObjectivesStatus(), r.explanation(), notes(r, in.Live)
 	d.Judge(r.Verdict, r.Reason, OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
 	if in.Live {
 		d.Judge("running", "The run is going on. Nothing is decided before its end.", OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
@@ -356,7 +358,7 @@ func byWeight(checks []Check) []Check {
 
 // pageChecks returns the checks by which the verdict is invalid, with the one that explains them,
 // and the others.
-func (r *Result) pageChecks() (failed, others []PageCheck) {
+func (r *Result) pageChecks() (failed, others []Item) {
 	for _, c := range byWeight(r.Checks) {
 		if r.unasked(c) {
 			continue
@@ -373,9 +375,9 @@ func (r *Result) pageChecks() (failed, others []PageCheck) {
 }
 
 // objectiveChecks returns the objectives in the form of checks.
-func objectiveChecks(objectives []Objective) (list []PageCheck) {
+func objectiveChecks(objectives []Objective) (list []Item) {
 	for _, o := range objectives {
-		list = append(list, PageCheck{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
+		list = append(list, Item{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
 	}
 	return list
 }
@@ -400,17 +402,17 @@ const runDir = "RUN_DIR"
 var levels = map[string]string{"serializable": "serializable", "strict": "strictly serializable"}
 
 // shortStatus is the status of a check that is for information, in a narrow column.
-func (c PageCheck) shortStatus() string {
+func (c Item) shortStatus() string {
 	if c.Status == "invalid" {
 		return "no, and not claimed"
 	}
 	return c.Status + ", not claimed"
 }
 
-func pageCheck(c Check) PageCheck {
-	p := PageCheck{
+func pageCheck(c Check) Item {
+	p := Item{
 		Name: c.Name, Status: c.Status, Shown: Capital(c.Status), Required: c.Required, Detail: c.Detail,
-		Findings: []PageFinding{}, Witness: append([]string{}, c.Witness...),
+		Findings: []Evidence{}, Witness: append([]string{}, c.Witness...),
 	}
 	switch {
 	case c.Required:
@@ -431,7 +433,7 @@ func pageCheck(c Check) PageCheck {
 		p.Findings = append(p.Findings, c.pageFinding(&c.Findings[i]))
 	}
 	if len(c.Findings) == 0 { // of a program that kept none
-		p.Findings = append(p.Findings, PageFinding{Text: c.Detail, Edges: []string{}})
+		p.Findings = append(p.Findings, Evidence{Text: c.Detail, Edges: []string{}})
 		for i := range c.Anomalies {
 			a := &c.Anomalies[i]
 			p.Findings = append(p.Findings, a.evidence(Capital(a.Name)+": "+a.Detail))
@@ -442,16 +444,16 @@ func pageCheck(c Check) PageCheck {
 			p.Findings[0].Drawing = c.Broken[i].drawing()
 			continue
 		}
-		p.Findings = append(p.Findings, PageFinding{Edges: []string{}, Drawing: c.Broken[i].drawing()})
+		p.Findings = append(p.Findings, Evidence{Edges: []string{}, Drawing: c.Broken[i].drawing()})
 	}
 	return p
 }
 
 // pageFinding returns a finding with its evidence.
-func (c *Check) pageFinding(f *Finding) PageFinding {
+func (c *Check) pageFinding(f *Finding) Evidence {
 	at := slices.IndexFunc(c.Anomalies, func(a Anomaly) bool { return a.Name == f.Anomaly })
 	if f.Anomaly == "" || at < 0 {
-		p := PageFinding{Text: f.Text, Edges: []string{}}
+		p := Evidence{Text: f.Text, Edges: []string{}}
 		damaged := slices.IndexFunc(c.Broken, func(v BrokenValue) bool { return slices.Contains(f.Transactions, v.Transaction) })
 		if f.Kind == (fact.RegisterDamagedValue{}).Fact() && damaged >= 0 {
 			p.Drawing = c.Broken[damaged].drawing()
@@ -462,8 +464,8 @@ func (c *Check) pageFinding(f *Finding) PageFinding {
 }
 
 // evidence returns an anomaly with its edges and its drawing below a text.
-func (a *Anomaly) evidence(text string) PageFinding {
-	p := PageFinding{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing, Note: forbiddenText(a.Forbidden)}
+func (a *Anomaly) evidence(text string) Evidence {
+	p := Evidence{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing, Note: forbiddenText(a.Forbidden)}
 	for i, e := range a.Edges {
 		p.Edges = append(p.Edges, fmt.Sprintf("%d. %s: %s", i+1, e.Kind, Sentence(e.Text)))
 	}

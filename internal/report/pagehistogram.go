@@ -16,20 +16,20 @@ const (
 	mostDecade  = 11
 )
 
-// PageHistogram is the distribution of the latency of committed transactions, in bins of equal width on a log
+// HistogramPlot is the distribution of the latency of committed transactions, in bins of equal width on a log
 // scale.
-type PageHistogram struct {
+type HistogramPlot struct {
 	Edges []num  `json:"edges_ms"` // ascending; the bin i goes from Edges[i] to Edges[i+1]
 	Due   []num  `json:"due"`      // how many in each bin, from when they were due
 	Sent  []num  `json:"sent"`     // and from when they were sent; empty: not known
 	Marks []Mark `json:"marks"`    // since due
 
-	Percentiles *PagePercentiles `json:"percentiles"`
+	Percentiles *PercentilePlot `json:"percentiles"`
 }
 
-// PagePercentiles are the same distributions by percentile, on the axis of HdrHistogram's plots. A percentile
+// PercentilePlot are the same distributions by percentile, on the axis of HdrHistogram's plots. A percentile
 // q is at 1/(1-q), so each further nine has the same room.
-type PagePercentiles struct {
+type PercentilePlot struct {
 	At    []num  `json:"at"`     // 1/(1-q), from 1 to Count
 	Due   []num  `json:"due_ms"` // since due
 	Sent  []num  `json:"sent_ms"`
@@ -40,12 +40,12 @@ type PagePercentiles struct {
 const perDecadeOfNines = 40
 
 // percentiles returns nil if nothing is known. The largest one is the slowest of all.
-func percentiles(d *Drive) *PagePercentiles {
+func percentiles(d *Drive) *PercentilePlot {
 	due, count := sortedBuckets(d.Histogram)
 	if count == 0 {
 		return nil
 	}
-	p := &PagePercentiles{At: []num{}, Count: count}
+	p := &PercentilePlot{At: []num{}, Count: count}
 	for i := 0; ; i++ {
 		x := math.Pow(10, float64(i)/perDecadeOfNines)
 		if x >= float64(count) {
@@ -104,7 +104,7 @@ type Mark struct {
 
 // histogram returns the distribution of a load phase, or nil if it is not known. A closed loop has one curve,
 // because work is sent when it is due.
-func histogram(d *Drive) *PageHistogram {
+func histogram(d *Drive) *HistogramPlot {
 	if d == nil || d.Histogram == nil || len(d.Histogram.Buckets) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func histogram(d *Drive) *PageHistogram {
 		return nil
 	}
 	first, last := slices.Min(used), slices.Max(used)
-	h := &PageHistogram{Edges: []num{num(edge(first) / 1000)}, Due: []num{}, Sent: []num{}, Marks: []Mark{}}
+	h := &HistogramPlot{Edges: []num{num(edge(first) / 1000)}, Due: []num{}, Sent: []num{}, Marks: []Mark{}}
 	for i := first; i <= last; i++ {
 		h.Edges, h.Due = append(h.Edges, num(edge(i+1)/1000)), append(h.Due, num(due[i]))
 		if sent != nil {

@@ -14,7 +14,7 @@ import (
 const pacingLimit = 1
 
 // notes returns the facts that a reader must know before the measurements, warnings first.
-func notes(r *Result, live bool) []PageNote {
+func notes(r *Result, live bool) []Note {
 	n := &Notes{}
 	if !r.Finished && !live {
 		n.Warn("The run was cut off before its end: these are the measurements until then.")
@@ -136,22 +136,22 @@ func (n *Notes) loadPhase(d *Drive, follower string, resolved *Resolved) {
 // figures returns the few numbers in large type. A throughput that the rate fixed is no measurement and
 // stands last. Values for which a run is too short are left out, and values that a live run does not know
 // yet.
-func figures(r *Result, live bool) []PageFigure {
+func figures(r *Result, live bool) []Figure {
 	d := r.Drive
 	if d == nil {
-		return []PageFigure{}
+		return []Figure{}
 	}
-	outcomes := Figure("Committed", Group(d.Committed), "", Group(d.Rejected.total())+" rejected", Group(d.Aborted)+" aborted", Group(d.Unknown)+" in doubt")
-	list := []PageFigure{throughputFigure(d, live), latencyFigure(d), outcomes}
+	outcomes := NewFigure("Committed", Group(d.Committed), "", Group(d.Rejected.total())+" rejected", Group(d.Aborted)+" aborted", Group(d.Unknown)+" in doubt")
+	list := []Figure{throughputFigure(d, live), latencyFigure(d), outcomes}
 	if d.rateKept() && (!live || d.throughput().Mean != nil) {
-		list = []PageFigure{latencyFigure(d), outcomes, rateFigure(d)}
+		list = []Figure{latencyFigure(d), outcomes, rateFigure(d)}
 	}
 	gap := "" // the longest
 	if o := d.Outage; o != nil {
 		gap = "longest gap without a commit " + seconds(o.Seconds)
 	}
 	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown { // else a note says why
-		steadiness := Figure("Steadiness", string(s.State), "")
+		steadiness := NewFigure("Steadiness", string(s.State), "")
 		if s.State == stats.Steady {
 			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))
 		}
@@ -161,14 +161,14 @@ func figures(r *Result, live bool) []PageFigure {
 		list[0].Below = append(list[0].Below, labelled("", gap)...)
 	}
 	list = append(list, outageFigure(r.Faults)...)
-	return slices.DeleteFunc(list, func(f PageFigure) bool { return live && f.Value == NotKnown })
+	return slices.DeleteFunc(list, func(f Figure) bool { return live && f.Value == NotKnown })
 }
 
 // rateKept reports whether the throughput was the requested rate.
 func (d *Drive) rateKept() bool { return open(d) && !d.behind() }
 
-func throughputFigure(d *Drive, live bool) PageFigure {
-	f := Figure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
+func throughputFigure(d *Drive, live bool) Figure {
+	f := NewFigure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
 	if t := d.throughput(); t.Median != nil && t.Max != nil {
 		f.Below = append(f.Below, "median "+RateText(*t.Median), "best second "+RateText(*t.Max))
 	}
@@ -184,8 +184,8 @@ func throughputFigure(d *Drive, live bool) PageFigure {
 }
 
 // rateFigure replaces a throughput that the rate fixed.
-func rateFigure(d *Drive) PageFigure {
-	f := Figure("Rate", RateText(d.Rate), "/s", "as asked")
+func rateFigure(d *Drive) Figure {
+	f := NewFigure("Rate", RateText(d.Rate), "/s", "as asked")
 	if mean := d.throughput().Mean; mean != nil {
 		f.Below = append(f.Below, "committed "+RateText(*mean)+"/s")
 	}
@@ -193,12 +193,12 @@ func rateFigure(d *Drive) PageFigure {
 }
 
 // latencyFigure shows the latency, and beside it the time that the percentiles of a closed loop hide.
-func latencyFigure(d *Drive) PageFigure {
+func latencyFigure(d *Drive) Figure {
 	l := d.Latency
 	if l == nil {
-		return Figure("Latency, 99 %", NotKnown, "")
+		return NewFigure("Latency, 99 %", NotKnown, "")
 	}
-	f := Figure("Latency, 99 %", LatencyText(l.P99), "ms")
+	f := NewFigure("Latency, 99 %", LatencyText(l.P99), "ms")
 	if s := d.silent(); s != nil && !open(d) {
 		f.Below = append(f.Below, s.text())
 	}
@@ -210,7 +210,7 @@ func latencyFigure(d *Drive) PageFigure {
 }
 
 // outageFigure returns the worst outage by a fault, if one was measured.
-func outageFigure(faults []fault.Record) []PageFigure {
+func outageFigure(faults []fault.Record) []Figure {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f fault.Record) bool { return f.Outage == nil })
 	if len(faults) == 0 {
 		return nil
@@ -225,5 +225,5 @@ func outageFigure(faults []fault.Record) []PageFigure {
 	case worst.Recovered != nil:
 		back = "throughput back after " + spanText(*worst.Recovered)
 	}
-	return []PageFigure{Figure("Worst outage", outageText(*worst.Outage), "", worst.Fault+" at "+spanText(worst.At), back)}
+	return []Figure{NewFigure("Worst outage", outageText(*worst.Outage), "", worst.Fault+" at "+spanText(worst.At), back)}
 }

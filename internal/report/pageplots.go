@@ -111,8 +111,8 @@ const (
 	aroundLongest = 120 * time.Second // after it
 )
 
-// PageAround is the throughput in small steps around each fault.
-type PageAround struct {
+// AroundPlot is the throughput in small steps around each fault.
+type AroundPlot struct {
 	Step   float64       `json:"step_s"`
 	Faults []AroundFault `json:"faults"` // by their number
 	First  int           `json:"first"`  // which of them to show first: that with the longest outage
@@ -129,12 +129,12 @@ type AroundFault struct {
 }
 
 // pageAround returns nil if nothing is known.
-func pageAround(in Input) *PageAround {
+func pageAround(in Input) *AroundPlot {
 	rows := in.Plots.Around
 	if len(rows) == 0 {
 		return nil
 	}
-	p := &PageAround{Step: stats.FineStep.Seconds(), Faults: []AroundFault{}}
+	p := &AroundPlot{Step: stats.FineStep.Seconds(), Faults: []AroundFault{}}
 	var drawn []fault.Record
 	for _, f := range in.Result.Faults {
 		if f.Outage != nil {
@@ -198,22 +198,16 @@ func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
 	return a, true
 }
 
-// PageKinds are the committed transactions by kind over time. All lists are as long as At.
-type PageKinds struct {
-	Seconds int        `json:"bin_s"` // that a point stands for
-	At      []num      `json:"at_s"`  // the middle of them
-	Lines   []KindLine `json:"lines"` // two at least, that with most transactions first
+// KindPlot are the committed transactions by kind over time. All lists are as long as At.
+type KindPlot struct {
+	timeAxis
+	Lines []KindLine `json:"lines"` // two at least, the line with most transactions first
 }
 
 // KindLine is one kind over time. Without a commit the latencies are null.
 type KindLine struct {
-	Name string `json:"name"`
-	TPS  []num  `json:"tps"`
-	P50  []num  `json:"p50_ms"`
-	P90  []num  `json:"p90_ms"`
-	P99  []num  `json:"p99_ms"`
-	P999 []num  `json:"p999_ms"`
-	Max  []num  `json:"max_ms"`
+	Name    string  `json:"name"`
+	Columns Columns `json:"columns"`
 }
 
 // columnAxis returns the middles of columns of a width, and the seconds of each column. The last column ends
@@ -231,7 +225,7 @@ func columnAxis(last, width, whole int) (at []num, seconds []float64) {
 }
 
 // pageKinds returns nil if nothing is known, or all transactions are of one kind.
-func pageKinds(rows []KindRow, whole int) *PageKinds {
+func pageKinds(rows []KindRow, whole int) *KindPlot {
 	width, last, sums := 0, 0, map[string]uint64{}
 	for _, r := range rows {
 		if r.Seconds < 1 || r.Second > mostSecond {
@@ -244,7 +238,7 @@ func pageKinds(rows []KindRow, whole int) *PageKinds {
 	if len(sums) < 2 {
 		return nil
 	}
-	k := &PageKinds{Seconds: width}
+	k := &KindPlot{timeAxis: timeAxis{Bin: width}}
 	var seconds []float64
 	k.At, seconds = columnAxis(last, width, whole)
 	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
@@ -258,32 +252,28 @@ func pageKinds(rows []KindRow, whole int) *PageKinds {
 
 func kindLine(name string, rows []KindRow, width int, seconds []float64) KindLine {
 	n := len(seconds)
-	l := KindLine{Name: name, TPS: make([]num, n)}
-	for _, column := range []*[]num{&l.P50, &l.P90, &l.P99, &l.P999, &l.Max} {
-		*column = slices.Repeat([]num{num(math.NaN())}, n)
-	}
+	l := KindLine{name, newColumns(n, latencyColumns...)}
+	l.Columns["tps"] = make([]num, n)
 	for _, r := range rows {
 		if i := r.Second / width; r.Kind == name && i < n {
-			l.TPS[i] = num(float64(r.Committed) / seconds[i])
-			l.P50[i], l.P90[i], l.P99[i] = milliseconds(r.P50), milliseconds(r.P90), milliseconds(r.P99)
-			l.P999[i], l.Max[i] = milliseconds(r.P999), milliseconds(r.Max)
+			l.Columns["tps"][i] = num(float64(r.Committed) / seconds[i])
+			l.Columns.latencies(i, r.P50, r.P90, r.P99, r.P999, r.Max)
 		}
 	}
 	return l
 }
 
-// PageHeat is the number of transactions by latency, over time.
-type PageHeat struct {
-	Seconds int     `json:"bin_s"` // that a column stands for
-	At      []num   `json:"at_s"`  // the middle of them
-	Edges   []num   `json:"edges_ms"`
-	Cells   [][]num `json:"cells"`  // by column: per second in each bin, from Edges[i] to Edges[i+1]; empty where nothing committed
-	P50     []num   `json:"p50_ms"` // of each column, exactly
-	P99     []num   `json:"p99_ms"`
+// HeatPlot is the number of transactions by latency, over time.
+type HeatPlot struct {
+	timeAxis
+	Edges []num   `json:"edges_ms"`
+	Cells [][]num `json:"cells"`  // by column: per second in each bin, from Edges[i] to Edges[i+1]; empty without a commit
+	P50   []num   `json:"p50_ms"` // of each column, exactly
+	P99   []num   `json:"p99_ms"`
 }
 
 // pageHeat returns nil if nothing is known.
-func pageHeat(p Plots, whole int) *PageHeat {
+func pageHeat(p Plots, whole int) *HeatPlot {
 	if len(p.Heat) == 0 {
 		return nil
 	}
@@ -296,7 +286,7 @@ func pageHeat(p Plots, whole int) *PageHeat {
 		width, last, low, high = c.Seconds, max(last, c.Second), min(low, bin), max(high, bin)
 	}
 	at, seconds := columnAxis(last, width, whole)
-	h := &PageHeat{Seconds: width, At: at, Cells: make([][]num, len(at)), Edges: []num{}}
+	h := &HeatPlot{timeAxis: timeAxis{At: at, Bin: width}, Cells: make([][]num, len(at)), Edges: []num{}}
 	for bin := low - 1; bin <= high; bin++ {
 		h.Edges = append(h.Edges, num(heatEdge(bin)/1000))
 	}
@@ -313,7 +303,7 @@ func pageHeat(p Plots, whole int) *PageHeat {
 		}
 		h.Cells[i][binOfEdge(float64(c.UpTo)/1000)-low] += num(Rounded(float64(c.Committed)/seconds[i], 3))
 	}
-	all := kindLine(AllKinds, p.Kinds, width, seconds)
-	h.P50, h.P99 = all.P50, all.P99
+	all := kindLine(AllKinds, p.Kinds, width, seconds).Columns
+	h.P50, h.P99 = all["p50_ms"], all["p99_ms"]
 	return h
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,39 +9,29 @@ import (
 )
 
 // mostServerRows is the number of rows of server.csv up to which each is drawn. In a longer run a point is
-// the mean of a bin, as in PageTimeline.
+// the mean of a bin, as in Timeline.
 const mostServerRows = 3600
 
-// PageServer holds the database's own measurements, over the time of PageTimeline.
-type PageServer struct {
-	Note   string        `json:"note"`
-	At     []num         `json:"at_s"`  // the middle of what a point stands for
-	Bin    int           `json:"bin_s"` // how many seconds a point stands for
+// ServerPlot holds the database's own measurements, over the time of Timeline.
+type ServerPlot struct {
+	timeAxis
 	Charts []ServerChart `json:"charts"`
 }
 
 // ServerChart is one chart, of one unit.
 type ServerChart struct {
-	Title string       `json:"title"` // with the unit
-	Note  string       `json:"note"`
-	Lines []ServerLine `json:"lines"`
-}
-
-// ServerLine is one measurement. A value that is not known is null.
-type ServerLine struct {
-	Label  string `json:"label"`
-	Column []num  `json:"column"`
-	Low    []num  `json:"low"` // of a bin its lowest; null where a point is none
-	High   []num  `json:"high"`
+	Title string `json:"title"` // with the unit
+	Note  string `json:"note"`
+	Lines []Line `json:"lines"`
 }
 
 // pageServer returns nil if the database did not measure itself.
-func pageServer(in Input) *PageServer {
+func pageServer(in Input) *ServerPlot {
 	m := in.Result.ServerMetrics
 	if m == nil {
 		return nil
 	}
-	p := &PageServer{Note: m.note(in.Server), At: []num{}, Bin: 1, Charts: []ServerChart{}}
+	p := &ServerPlot{timeAxis{Note: m.note(in.Server), At: []num{}, Bin: 1}, []ServerChart{}}
 	rows := in.Server
 	if whole := in.whole(); !in.Live && whole >= 0 { // the second that the load phase did not fill is drawn nowhere
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r ServerRow) bool { return r.Second >= whole })
@@ -64,14 +55,11 @@ func pageServer(in Input) *PageServer {
 // serverChart draws adjacent columns, the first of them at number from. Lines that are always zero are named
 // below the chart.
 func serverChart(title string, columns []ServerColumn, rows []ServerRow, from int) ServerChart {
-	c := ServerChart{Title: title, Lines: []ServerLine{}}
+	c := ServerChart{Title: title, Lines: []Line{}}
 	var zero []string
 	for i, column := range columns {
-		line := ServerLine{Label: column.Label, Column: make([]num, len(rows))}
-		scale := column.Scale
-		if scale == 0 {
-			scale = 1
-		}
+		line := Line{Label: column.Label, Column: make([]num, len(rows))}
+		scale := cmp.Or(column.Scale, 1)
 		known, some := false, false
 		for n, r := range rows {
 			line.Column[n] = num(math.NaN())
@@ -115,7 +103,7 @@ func (m *ServerMetrics) note(rows []ServerRow) string {
 }
 
 // bin makes one point of each bin of rows.
-func (p *PageServer) bin() {
+func (p *ServerPlot) bin() {
 	n := len(p.At)
 	if n <= mostServerRows {
 		return

@@ -14,12 +14,12 @@ import (
 
 // latencyTables returns the percentiles, from each of the clocks and by outcome. A live run leaves out values
 // that are not known yet.
-func latencyTables(d *Drive, live bool) []PageTable {
+func latencyTables(d *Drive, live bool) []DataTable {
 	if live && d.Latency == nil {
-		return []PageTable{}
+		return []DataTable{}
 	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := NewPageTable("Latency percentiles", "Committed transactions, in milliseconds.", []int{0}, columns...)
+	clocks := NewTable("Latency percentiles", "Committed transactions, in milliseconds.", []int{0}, columns...)
 	if ended := !live || d.Service != nil; open(d) && ended {
 		clocks.Note += " Since due is measured from the intended start time and includes the wait for a free client; since sent does not."
 		clocks.Add(d.Latency.cells("since due", d.committedText)...)
@@ -40,7 +40,7 @@ func latencyTables(d *Drive, live bool) []PageTable {
 		clocks.Add(d.Pacing.cells("pacing error", measurement.text)...)
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
-	tables := []PageTable{clocks}
+	tables := []DataTable{clocks}
 	if len(d.ByKind) > 1 {
 		tables = append(tables, d.kindsTable(columns))
 	}
@@ -49,7 +49,7 @@ func latencyTables(d *Drive, live bool) []PageTable {
 		if open(d) {
 			since = ", since due"
 		}
-		by := NewPageTable("Latency by outcome", "In milliseconds"+since+". Retried transactions committed after a conflict.", []int{0}, columns...)
+		by := NewTable("Latency by outcome", "In milliseconds"+since+". Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {
 			by.Add(d.outcomeCells(name)...)
 		}
@@ -67,8 +67,8 @@ func outcomeNames(by map[string]*Latency) []string {
 }
 
 // outcomeTables counts the transactions by outcome, and the errors.
-func outcomeTables(d *Drive) []PageTable {
-	t := NewPageTable("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
+func outcomeTables(d *Drive) []DataTable {
+	t := NewTable("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) { t.Add(name, Group(n), share(n, d.ended()), what) }
 	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", Group(d.Conflicts), Group(d.Retries))
 	unknown := "in doubt to the end; reconnects " + Group(d.Reconnects)
@@ -84,9 +84,9 @@ func outcomeTables(d *Drive) []PageTable {
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", Group(d.Backlog), Group(d.Shed), Group(max(d.MaxBacklog, d.Backlog))))
 	}
 	t.Note = d.countsText()
-	tables := []PageTable{t}
+	tables := []DataTable{t}
 	if len(d.Errors) > 0 {
-		e := NewPageTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+		e := NewTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
 			e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), Group(x.Count), x.Example)
 		}
@@ -117,19 +117,19 @@ func kinds(by map[string]uint64) string {
 }
 
 // faultTables returns the effect of each fault, which is measured after the load phase.
-func faultTables(r *Result, live bool) []PageTable {
+func faultTables(r *Result, live bool) []DataTable {
 	if len(r.Faults) == 0 {
-		return []PageTable{}
+		return []DataTable{}
 	}
-	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall with 90 % of the mean throughput before. Three of the five seconds from it on have as much; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed. The 99 % during leaves most of it out.",
+	t := NewTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall with 90 % of the mean throughput before. Three of the five seconds from it on have as much; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed. The 99 % during leaves most of it out.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "no commit", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f, live))
 	}
-	return []PageTable{t}
+	return []DataTable{t}
 }
 
-func faultRow(f fault.Record, live bool) PageRow {
+func faultRow(f fault.Record, live bool) Row {
 	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.At.Seconds())}
 	below := labelled("", f.Target, "", lateText(&f), "seen: ", f.Verified,
 		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
@@ -144,7 +144,7 @@ func faultRow(f fault.Record, live bool) PageRow {
 		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s %s, then the clients' %s", spanText(*f.OutageCluster), f.OutageLeader, until, spanText(*f.OutageClient)))
 	}
 	if f.Error != "" && f.Outage == nil || f.Skipped != "" {
-		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 11)...), Below: below}
+		return Row{Cells: append(lead, slices.Repeat([]string{none}, 11)...), Below: below}
 	}
 	missing := NotKnown
 	if live {
@@ -163,7 +163,7 @@ func faultRow(f fault.Record, live bool) PageRow {
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, textOr(missing, f.Outage, outageText), back,
+	return Row{Below: below, Cells: append(lead, healed, textOr(missing, f.Outage, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
 		textOr(none, f.P99Before, LatencyText), duringText(&f), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }
@@ -245,9 +245,9 @@ func (r *Result) ClientSeconds() (seconds float64, ok bool) {
 }
 
 // costTables returns the cost of the load phase for the machines.
-func costTables(r *Result) []PageTable {
+func costTables(r *Result) []DataTable {
 	client := cmp.Or(r.Client, &Client{})
-	t := NewPageTable("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
+	t := NewTable("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
 	if s, ok := r.ClientSeconds(); ok {
 		t.Note += fmt.Sprintf(" The client took %.1f µs a transaction.", s*1e6)
 	}
@@ -269,7 +269,7 @@ func costTables(r *Result) []PageTable {
 		}
 		t.Add(cells...)
 	}
-	return append([]PageTable{t}, hostTables(r)...)
+	return append([]DataTable{t}, hostTables(r)...)
 }
 
 // metered reports whether more is known of a server than of a process of this machine.
@@ -281,11 +281,11 @@ func (s Server) metered() bool {
 const mostEvents = 40
 
 // eventTables returns the actions of the cluster itself.
-func eventTables(r *Result) []PageTable {
+func eventTables(r *Result) []DataTable {
 	if len(r.ClusterEvents) == 0 {
 		return nil
 	}
-	t := NewPageTable("Cluster events", "", []int{1}, "second", "event")
+	t := NewTable("Cluster events", "", []int{1}, "second", "event")
 	for i, e := range r.ClusterEvents {
 		if i == mostEvents {
 			t.Note = fmt.Sprintf("And %d more, in %s.", len(r.ClusterEvents)-i, FileName)
@@ -293,13 +293,13 @@ func eventTables(r *Result) []PageTable {
 		}
 		t.Add(fmt.Sprintf("%.2f", e.AtSeconds), clean(e.Text))
 	}
-	return []PageTable{t}
+	return []DataTable{t}
 }
 
 // studyTables returns the tables of the study that the workload comes from: the workload's own, or the tables
 // 1 to 3 of the Stroppy study.
-func studyTables(r *Result) []PageTable {
-	tables := []PageTable{}
+func studyTables(r *Result) []DataTable {
+	tables := []DataTable{}
 	if !r.Study {
 		return ownTables(r)
 	}
@@ -332,8 +332,8 @@ func studyTables(r *Result) []PageTable {
 				{"bytes per transfer", Perhaps(r.FootprintPerTransfer, RateText)},
 			}},
 	} {
-		t := NewPageTable(study.title, study.note, []int{0}, "vendor")
-		row := PageRow{Cells: []string{vendor}}
+		t := NewTable(study.title, study.note, []int{0}, "vendor")
+		row := Row{Cells: []string{vendor}}
 		for _, c := range study.cells {
 			t.Columns, row.Cells = append(t.Columns, c[0]), append(row.Cells, c[1])
 		}
@@ -344,10 +344,10 @@ func studyTables(r *Result) []PageTable {
 	return tables
 }
 
-func ownTables(r *Result) []PageTable {
-	tables := []PageTable{}
+func ownTables(r *Result) []DataTable {
+	tables := []DataTable{}
 	for _, own := range r.Tables {
-		t := NewPageTable(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
+		t := NewTable(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
 		for _, row := range own.Rows {
 			t.Add(row...)
 		}
@@ -382,17 +382,17 @@ func short4(x float64) string {
 }
 
 // detailTables return the configuration in full.
-func detailTables(r *Result) []PageTable {
+func detailTables(r *Result) []DataTable {
 	return slices.Concat(r.Environment.Table(r.Stroppy),
 		settingsTables("Settings that the database reported", "name", "value", r.Settings),
 		settingsTables("Scenario in effect", "name", "value", r.Scenario))
 }
 
 // settingsTables returns a table of names and values.
-func settingsTables(title, name, value string, list []Setting) []PageTable {
-	t := NewPageTable(title, "", []int{0, 1}, name, value)
+func settingsTables(title, name, value string, list []Setting) []DataTable {
+	t := NewTable(title, "", []int{0, 1}, name, value)
 	for _, s := range list {
 		t.Add(s.Name, s.Value)
 	}
-	return []PageTable{t}
+	return []DataTable{t}
 }

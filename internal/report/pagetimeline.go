@@ -19,16 +19,30 @@ const mostSeconds = 60 * 60
 // mostBins is the number of bins of a longer run: more than a screen has columns.
 const mostBins = 1800
 
-// PageTimeline is the run over time. All columns are as long as At. A value that is not known is null. A
+// timeAxis is the time axis of a chart.
+type timeAxis struct {
+	At   []num  `json:"at_s"`  // the middle of each point
+	Bin  int    `json:"bin_s"` // seconds of a point
+	Note string `json:"note"`
+}
+
+// Line is one line of a chart. A value that is not known is null.
+type Line struct {
+	Label  string `json:"label"`
+	Side   int    `json:"side"` // of a comparison
+	Column []num  `json:"column"`
+	Low    []num  `json:"low"` // the lowest value of each bin; null if a point is no bin
+	High   []num  `json:"high"`
+}
+
+// Timeline is the run over time. All columns are as long as At. A value that is not known is null. A
 // second that the load phase did not fill would look like a fall, so it is left out.
-type PageTimeline struct {
+type Timeline struct {
+	timeAxis
 	End     float64 `json:"end_s"`    // the right edge, in seconds since the run's start
 	Warmup  float64 `json:"warmup_s"` // 0: none
-	Bin     int     `json:"bin_s"`    // seconds of a point
-	Note    string  `json:"note"`
-	Target  float64 `json:"target"` // the requested rate, per second, if it never changed; 0: none
+	Target  float64 `json:"target"`   // the requested rate, per second, if it never changed; 0: none
 	Open    bool    `json:"open"`
-	At      []num   `json:"at_s"`    // the middle of each point
 	Columns Columns `json:"columns"` // the mean of the seconds of each point
 	Low     Columns `json:"low"`     // the lowest second of each bin; null if a point is a second
 	High    Columns `json:"high"`
@@ -39,14 +53,18 @@ type PageTimeline struct {
 // Columns are the lines over time by name.
 type Columns map[string][]num
 
-// newColumns returns columns without a known value.
-func newColumns(n int) Columns {
+// The names of the columns, by what they come from.
+var (
+	countColumns    = []string{"committed", "rejected", "aborted", "unknown", "waiting"}
+	latencyColumns  = []string{"p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms"}
+	resourceColumns = []string{"client_cpu", "servers_cpu", "client_rss_mb", "servers_rss_mb"}
+	rareColumns     = []string{"servers_received_mb", "servers_sent_mb", "servers_stored_mb"} // left out if never known
+)
+
+// newColumns returns columns of a length without a known value.
+func newColumns(n int, names ...string) Columns {
 	c := Columns{}
-	for _, name := range []string{
-		"committed", "rejected", "aborted", "unknown", "waiting", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms",
-		"client_cpu", "servers_cpu", "client_rss_mb", "servers_rss_mb",
-		"servers_received_mb", "servers_sent_mb", "servers_stored_mb", // of a second, and left out if never known
-	} {
+	for _, name := range names {
 		c[name] = slices.Repeat([]num{num(math.NaN())}, n)
 	}
 	return c
@@ -81,7 +99,7 @@ func (n num) MarshalJSON() ([]byte, error) {
 }
 
 // timeline returns the run second by second, or nil if no whole second is known.
-func timeline(in Input) *PageTimeline {
+func timeline(in Input) *Timeline {
 	n := 0
 	for _, s := range in.Seconds {
 		n = max(n, s.Second+1)
@@ -91,7 +109,7 @@ func timeline(in Input) *PageTimeline {
 			n = max(n, r.Second+1)
 		}
 	}
-	c := &PageTimeline{End: float64(n), Bin: 1, Bands: []Band{}, Leaders: []Event{}}
+	c := &Timeline{timeAxis: timeAxis{Bin: 1}, End: float64(n), Bands: []Band{}, Leaders: []Event{}}
 	if d := in.Result.Drive; d != nil {
 		c.Warmup, c.Open = d.WarmupSeconds, open(d)
 		if d.RatePlan == "" || d.RatePlan == strconv.FormatFloat(d.Rate, 'f', -1, 64) {
@@ -105,7 +123,7 @@ func timeline(in Input) *PageTimeline {
 	if n == 0 {
 		return nil
 	}
-	c.Columns = newColumns(n)
+	c.Columns = newColumns(n, slices.Concat(countColumns, latencyColumns, resourceColumns, rareColumns)...)
 	c.Columns.seconds(in.Seconds)
 	c.Columns.resources(in.Resources)
 	c.End = max(c.End, float64(n))
@@ -131,7 +149,7 @@ func (c Columns) seconds(series []stats.Second) {
 	if len(series) == 0 {
 		return
 	}
-	for _, counts := range []string{"committed", "rejected", "aborted", "unknown", "waiting"} {
+	for _, counts := range countColumns {
 		clear(c[counts])
 	}
 	for _, s := range series {
@@ -144,14 +162,19 @@ func (c Columns) seconds(series []stats.Second) {
 		if s.Committed == 0 {
 			continue
 		}
-		c["p50_ms"][i], c["p99_ms"][i], c["max_ms"][i] = milliseconds(s.P50), milliseconds(s.P99), milliseconds(s.Max)
-		if s.P999 > 0 { // earlier versions did not record them
-			c["p90_ms"][i], c["p999_ms"][i] = milliseconds(s.P90), milliseconds(s.P999)
+		c.latencies(i, s.P50, s.P90, s.P99, s.P999, s.Max)
+		if s.P999 == 0 { // earlier versions did not record them
+			c["p90_ms"][i], c["p999_ms"][i] = num(math.NaN()), num(math.NaN())
 		}
 	}
 }
 
-func milliseconds(d time.Duration) num { return num(float64(d) / float64(time.Millisecond)) }
+// latencies sets the latencies of a point, in the order of latencyColumns.
+func (c Columns) latencies(i int, list ...time.Duration) {
+	for n, name := range latencyColumns {
+		c[name][i] = num(float64(list[n]) / float64(time.Millisecond))
+	}
+}
 
 func (c Columns) resources(rows []Resource) {
 	for _, r := range rows {
@@ -166,7 +189,7 @@ func (c Columns) resources(rows []Resource) {
 		put(c["servers_sent_mb"], r.Second, r.ServersSent, 1e6)
 		put(c["servers_stored_mb"], r.Second, r.ServersStored, 1e6)
 	}
-	for _, rare := range []string{"servers_received_mb", "servers_sent_mb", "servers_stored_mb"} {
+	for _, rare := range rareColumns {
 		if !slices.ContainsFunc(c[rare], func(x num) bool { return x == x }) {
 			delete(c, rare)
 		}
@@ -180,7 +203,7 @@ func put[N int64 | float64](column []num, i int, x *N, unit float64) {
 }
 
 // bin makes one point of each bin of n seconds.
-func (c *PageTimeline) bin(n int) {
+func (c *Timeline) bin(n int) {
 	c.Bin = binWidth(n, mostBins)
 	c.Low, c.High = Columns{}, Columns{}
 	for name, column := range c.Columns {
@@ -229,7 +252,7 @@ func binned(column []num, width int) (mean, low, high []num) {
 }
 
 // bands sets the times of the faults that were injected.
-func (c *PageTimeline) bands(faults []fault.Record) {
+func (c *Timeline) bands(faults []fault.Record) {
 	for _, f := range faults {
 		if f.Skipped != "" || f.Error != "" && f.Outage == nil {
 			continue
@@ -246,7 +269,7 @@ func (c *PageTimeline) bands(faults []fault.Record) {
 }
 
 // leaders sets the changes of the leader during the load phase.
-func (c *PageTimeline) leaders(events []Event) {
+func (c *Timeline) leaders(events []Event) {
 	for _, e := range events {
 		if e.Leader != "" && e.AtSeconds >= 0 && e.AtSeconds <= c.End {
 			c.Leaders = append(c.Leaders, e)

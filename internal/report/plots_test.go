@@ -97,7 +97,7 @@ func TestPageOfTenHours(t *testing.T) {
 	if lowest > 1700 {
 		t.Errorf("the seconds of the outages are lost: the lowest is %v", lowest)
 	}
-	if k := d.Kinds; k == nil || k.Seconds != 64 || len(k.Lines) != 3 || len(k.At) != 563 || k.At[562] != 35_968+16 {
+	if k := d.Kinds; k == nil || k.Bin != 64 || len(k.Lines) != 3 || len(k.At) != 563 || k.At[562] != 35_968+16 {
 		t.Errorf("kinds %+v", k)
 	}
 	a := d.Around

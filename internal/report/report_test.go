@@ -362,11 +362,11 @@ func lostUpdateFinding() check.Finding {
 // TestNarrow checks that heads and tables fit a terminal of 80 columns with every word.
 func TestNarrow(t *testing.T) {
 	wide := []string{"90.48 %", "15,415", "1,803.45", "0.044", "2,690", "8,940", "27,600", "43,900"}
-	kinds := NewPageTable("", "", []int{0}, "kind", "committed", "share", "per second", "mean", "50 %", "95 %", "99 %", "99.9 %")
+	kinds := NewTable("", "", []int{0}, "kind", "committed", "share", "per second", "mean", "50 %", "95 %", "99 %", "99.9 %")
 	kinds.Add(append([]string{"balance read"}, wide...)...)
-	reported := NewPageTable("", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+	reported := NewTable("", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 	reported.Add("unavailable", "POSTGRES_57P01", "begin the transaction of client 14 with the first of its statements", "1,234", "terminating connection due to administrator command, and it did not say whether the transaction was committed")
-	for name, table := range map[string]PageTable{"kinds": kinds, "errors": reported} {
+	for name, table := range map[string]DataTable{"kinds": kinds, "errors": reported} {
 		for width, least := range map[int]int{80: 60, 400: 0} {
 			var out strings.Builder
 			table.write(&out, width, nil)

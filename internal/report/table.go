@@ -7,36 +7,36 @@ import (
 	"unicode/utf8"
 )
 
-// PageTable is a table as it is shown.
-type PageTable struct {
-	Title    string    `json:"title"`
-	Note     string    `json:"note"`
-	Columns  []string  `json:"columns"`
-	Text     []int     `json:"text_columns"` // by index: those that are no numbers
-	Rows     []PageRow `json:"rows"`
-	Markdown string    `json:"markdown"` // the same to be copied; empty: not offered
-	Spare    []string  `json:"-"`        // the columns that a narrow terminal leaves out, the first one first
+// DataTable is a table as it is shown.
+type DataTable struct {
+	Title    string   `json:"title"`
+	Note     string   `json:"note"`
+	Columns  []string `json:"columns"`
+	Text     []int    `json:"text_columns"` // by index: those that are no numbers
+	Rows     []Row    `json:"rows"`
+	Markdown string   `json:"markdown"` // the same to be copied; empty: not offered
+	Spare    []string `json:"-"`        // the columns that a narrow terminal leaves out, the first one first
 }
 
-// PageRow is one row of a table, with lines below it.
-type PageRow struct {
+// Row is one row of a table, with lines below it.
+type Row struct {
 	Cells []string `json:"cells"`
 	Below []string `json:"below,omitempty"`
 	Page  string   `json:"page,omitempty"` // the address, beside this page's, of another that its first cell leads to
 	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
 }
 
-// NewPageTable makes a table without rows. text are the indexes of the columns that hold no numbers.
-func NewPageTable(title, note string, text []int, columns ...string) PageTable {
-	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
+// NewTable makes a table without rows. text are the indexes of the columns that hold no numbers.
+func NewTable(title, note string, text []int, columns ...string) DataTable {
+	return DataTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []Row{}}
 }
 
 // Add appends a row.
-func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
+func (t *DataTable) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
 // write writes the columns and rows for a terminal of a width, in columns. A last column of
 // text is wrapped. It calls below for each line below a row.
-func (t *PageTable) write(out *strings.Builder, width int, below func(line string)) {
+func (t *DataTable) write(out *strings.Builder, width int, below func(line string)) {
 	rows := t.lines()
 	widths, gap := t.fitted(rows, width)
 	for i, row := range rows {
@@ -51,7 +51,7 @@ func (t *PageTable) write(out *strings.Builder, width int, below func(line strin
 
 // narrowed leaves out columns that a terminal has no room for, in the order of Spare, and says
 // so in the note.
-func (t PageTable) narrowed(width int) PageTable {
+func (t DataTable) narrowed(width int) DataTable {
 	var out []string
 	for _, name := range t.Spare {
 		at := slices.Index(t.Columns, name)
@@ -72,7 +72,7 @@ func (t PageTable) narrowed(width int) PageTable {
 }
 
 // fits reports whether write keeps to a width.
-func (t *PageTable) fits(width int) bool {
+func (t *DataTable) fits(width int) bool {
 	widths, gap := t.fitted(t.lines(), width)
 	columns := 2 - gap
 	for _, w := range widths {
@@ -82,7 +82,7 @@ func (t *PageTable) fits(width int) bool {
 }
 
 // lines are the headings and the cells below them.
-func (t *PageTable) lines() [][]string {
+func (t *DataTable) lines() [][]string {
 	rows := [][]string{t.Columns}
 	for _, row := range t.Rows {
 		rows = append(rows, row.Cells[:min(len(row.Cells), len(t.Columns))])
@@ -93,7 +93,7 @@ func (t *PageTable) lines() [][]string {
 // fitted returns the width of each column and of the gaps between them, so that a row fits a width if it can.
 // First the longest headings of numbers are broken between their words, then the widest texts are wrapped. At
 // last the gaps are narrowed, if that helps.
-func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
+func (t *DataTable) fitted(rows [][]string, width int) (widths []int, gap int) {
 	const least, leastLast = 24, 20
 	last := len(t.Columns) - 1
 	narrow := make([]int, len(t.Columns)) // the least width of each column
@@ -146,10 +146,10 @@ func longestWord(text string) (columns int) {
 	return columns
 }
 
-func (t *PageTable) isText(column int) bool { return slices.Contains(t.Text, column) }
+func (t *DataTable) isText(column int) bool { return slices.Contains(t.Text, column) }
 
 // writeRow writes a row of cells, each wrapped in its column; headings stand at the bottom.
-func (t *PageTable) writeRow(out *strings.Builder, row []string, widths []int, gap int, heading bool) {
+func (t *DataTable) writeRow(out *strings.Builder, row []string, widths []int, gap int, heading bool) {
 	cells, lines := make([][]string, len(row)), 0
 	for i, cell := range row {
 		cells[i] = []string{clean(cell)}
@@ -179,7 +179,7 @@ func (t *PageTable) writeRow(out *strings.Builder, row []string, widths []int, g
 
 // AsMarkdown writes a table as GitHub reads it
 // (https://github.github.com/gfm/#tables-extension-).
-func (t *PageTable) AsMarkdown() string {
+func (t *DataTable) AsMarkdown() string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for _, c := range cells {

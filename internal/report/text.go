@@ -144,7 +144,7 @@ func (t *text) section(s *Section) {
 
 // failed writes what is wrong: in full each check with what was found, else the evidence of the
 // cause, if it is known, and the other findings, a line each.
-func (t *text) failed(s *Section, cause *PageCause) {
+func (t *text) failed(s *Section, cause *Explanation) {
 	if t.full || cause == nil {
 		t.section(s)
 		return
@@ -154,7 +154,7 @@ func (t *text) failed(s *Section, cause *PageCause) {
 		t.finding(*f)
 	}
 	for _, o := range cause.Others {
-		t.hang("  - ", 4, o.Text)
+		t.hang("  - ", 4, o.Title)
 	}
 	for _, f := range s.Facts {
 		t.line(f.Name, f.Value)
@@ -162,7 +162,7 @@ func (t *text) failed(s *Section, cause *PageCause) {
 }
 
 // brief writes a check that is not wrong on a line, unless it could not be decided.
-func (t *text) brief(c PageCheck) {
+func (t *text) brief(c Item) {
 	c.Detail, c.Findings = FirstLine(c.Detail), nil
 	if c.Status != "unknown" {
 		c.Detail = short(firstSentence(c.Detail), t.width-checkColumns+1)
@@ -254,7 +254,7 @@ func (t *text) line(name, value string) {
 }
 
 // tables writes tables. The title stands above the first one, unless it has its own.
-func (t *text) tables(title string, list ...PageTable) {
+func (t *text) tables(title string, list ...DataTable) {
 	for i, p := range list {
 		if i > 0 {
 			title = ""
@@ -321,7 +321,7 @@ func firstSentence(text string) string {
 const checkColumns = 40
 
 // check writes one check. It writes all findings of an invalid check, or only the first one.
-func (t *text) check(c PageCheck, all bool) {
+func (t *text) check(c Item, all bool) {
 	lead := fmt.Sprintf("  %-16s ", clean(c.Name))
 	switch {
 	case c.Status == notApplicable:
@@ -361,7 +361,7 @@ func (t *text) check(c PageCheck, all bool) {
 	}
 }
 
-func (t *text) finding(f PageFinding) {
+func (t *text) finding(f Evidence) {
 	t.hang("", 6, f.Text)
 	for _, e := range f.Edges {
 		number, text, _ := strings.Cut(e, " ")

@@ -16,7 +16,7 @@ const mostFailed = 5
 var folder = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // failed returns the first invalid steps of the sweep in a directory, and counts the others.
-func failed(axis Axis, points []Point, dir string) (list []report.PageCheck) {
+func failed(axis Axis, points []Point, dir string) (list []report.Item) {
 	more := uint64(0)
 	for _, p := range points {
 		switch {
@@ -30,7 +30,7 @@ func failed(axis Axis, points []Point, dir string) (list []report.PageCheck) {
 	return append(list, report.MoreViolated(more, "step")...)
 }
 
-func failedStep(axis Axis, p Point, dir string) report.PageCheck {
+func failedStep(axis Axis, p Point, dir string) report.Item {
 	c := report.Violated(step(axis, p.Value), "See the report of the step for the findings.", report.PageBeside(p.Dir))
 	first := &c.Findings[0]
 	if dir != "" && c.Page != "" && folder.MatchString(p.Dir) {

@@ -109,11 +109,11 @@ func books() map[string]*Book {
 type page struct {
 	*report.Document
 	Charts
-	Figures      []report.PageFigure
-	Failed       []report.PageCheck
+	Figures      []report.Figure
+	Failed       []report.Item
 	Findings     []string
-	Coefficients []report.PageTable
-	Table        report.PageTable
+	Coefficients []report.DataTable
+	Table        report.DataTable
 	conclusions  *Conclusions
 }
 
@@ -223,11 +223,11 @@ func TestPageVerdict(t *testing.T) {
 func TestPageOfRates(t *testing.T) {
 	b := books()["rate"]
 	d, k := data(t, b), knee(b.Points)
-	if d.Knee == nil || d.Knee.TPS != k.Step.Offered || d.Knee.P99 != k.Step.Latency || d.Findings[0] != report.Sentence(k.Detail) {
+	if d.Knee == nil || d.Knee.TPS != k.Step.Offered || d.Knee.N != k.Step.Offered || d.Findings[0] != report.Sentence(k.Detail) {
 		t.Errorf("the knee is %+v, want %+v", d.Knee, k)
 	}
 	once := data(t, books()["rate-once"])
-	if once.Knee != nil || once.conclusions.Knee != nil || !strings.HasPrefix(once.Findings[0], "No knee is claimed: ") || slices.ContainsFunc(once.Figures, func(f report.PageFigure) bool { return f.Name == "Knee" }) {
+	if once.Knee != nil || once.conclusions.Knee != nil || !strings.HasPrefix(once.Findings[0], "No knee is claimed: ") || slices.ContainsFunc(once.Figures, func(f report.Figure) bool { return f.Name == "Knee" }) {
 		t.Errorf("of single measurements the page has %+v, %v", once.Knee, once.Findings)
 	}
 	if c := d.conclusions.Knee; c == nil || c.Rate != k.Step.Offered || c.P99MS != digits(k.Step.Latency) {
@@ -323,7 +323,7 @@ func TestUnmeasuredSteps(t *testing.T) {
 	rates := books()["rate-lost"]
 	d = data(t, rates)
 	known := slices.DeleteFunc(slices.Clone(rates.Points), func(p Point) bool { return p.TPS == nil })
-	if k := knee(known); !k.Found || d.Findings[0] != report.Sentence(k.Detail) || d.Knee.P99 != k.Step.Latency {
+	if k := knee(known); !k.Found || d.Findings[0] != report.Sentence(k.Detail) || d.Knee.N != k.Step.Offered {
 		t.Errorf("the knee is %+v, %v; and of the other steps %+v", d.Knee, d.Findings, k)
 	}
 	for _, row := range d.Table.Rows {

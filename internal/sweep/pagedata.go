@@ -37,41 +37,33 @@ func Text(w io.Writer, b *Book, o report.Options) error {
 
 // Charts are the data of the charts of a sweep.
 type Charts struct {
-	Axis     Axis       `json:"axis"`
-	Steps    []PageStep `json:"steps"`    // ascending; the maximum rate is last
-	Knee     *PageKnee  `json:"knee"`     // null if none was found
-	Law      *PageLaw   `json:"law"`      // null if it was not fitted
-	Repeated bool       `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
+	Axis     Axis        `json:"axis"`
+	Steps    []ChartStep `json:"steps"`    // ascending; the maximum rate is last
+	Knee     *Mark       `json:"knee"`     // null if none was found
+	Law      *LawCurve   `json:"law"`      // null if it was not fitted
+	Repeated bool        `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
 }
 
-// PageStep is one value of the axis in the charts. If it was measured more than once, it has the medians.
-type PageStep struct {
+// ChartStep is one value of the axis in the charts. If it was measured more than once, it has the medians.
+type ChartStep struct {
 	Point
-	Label string `json:"label"`
-	Full  bool   `json:"full"` // the maximum rate
-	Kept  bool   `json:"kept"` // its rate, if it has one, as far as is known
+	Full bool `json:"full"` // the maximum rate
+	Kept bool `json:"kept"` // its rate, if it has one, as far as is known
 }
 
-// PageKnee is the place where the throughput-latency curve bends.
-type PageKnee struct {
+// Mark is a labelled place in a chart.
+type Mark struct {
+	N     float64 `json:"n"` // of the axis
 	TPS   float64 `json:"tps"`
-	P99   float64 `json:"p99_ms"`
 	Label string  `json:"label"`
 }
 
-// PageLaw is the fitted scalability law as a curve.
-type PageLaw struct {
+// LawCurve is the fitted scalability law as a curve.
+type LawCurve struct {
 	Lambda float64      `json:"lambda"` // the ideal is this times N: the measured throughput of one, else the fitted
 	Most   float64      `json:"most"`   // the largest N that was measured
 	Curve  [][2]float64 `json:"curve"`  // N and throughput, ascending
-	Peak   *PagePeak    `json:"peak"`   // null where there is none on the chart
-}
-
-// PagePeak is the highest point of the curve.
-type PagePeak struct {
-	N     float64 `json:"n"`
-	TPS   float64 `json:"tps"`
-	Label string  `json:"label"`
+	Peak   *Mark        `json:"peak"`   // null if there is none on the chart
 }
 
 // NewDocument returns the document of a sweep. dir is its directory, as a command takes it, and
@@ -112,7 +104,7 @@ func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 		d.Add(report.Section{ID: "latency", Title: "Latency", Chart: &report.Chart{Kind: "sizes"}, In: report.InPage,
 			Note: "Committed transactions, from the intended start time, on a logarithmic scale."})
 	}
-	d.Add(report.Section{ID: "steps", Title: "Steps", Tables: []report.PageTable{s.steps}})
+	d.Add(report.Section{ID: "steps", Title: "Steps", Tables: []report.DataTable{s.steps}})
 	d.Add(report.Section{ID: "what", Title: "What was swept", Facts: facts(b, spec), Command: again, In: report.InPage})
 	d.Add(report.Section{ID: "again", Title: "To make it again", Command: b.Command, In: report.InMarkdown})
 	d.Add(report.Section{ID: "details", Title: "Configuration", Folded: "Show the settings that all steps share, and the machine",
@@ -124,19 +116,19 @@ func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 type summary struct {
 	Conclusions
 	charts  *Charts
-	figures []report.PageFigure
-	tables  []report.PageTable // of the curve
-	steps   report.PageTable
+	figures []report.Figure
+	tables  []report.DataTable // of the curve
+	steps   report.DataTable
 }
 
 func summarize(axis Axis, points []Point) *summary {
-	s := &summary{charts: &Charts{Axis: axis, Steps: []PageStep{}, Repeated: repeated(points)}}
+	s := &summary{charts: &Charts{Axis: axis, Steps: []ChartStep{}, Repeated: repeated(points)}}
 	for _, p := range merge(points) {
-		s.charts.Steps = append(s.charts.Steps, PageStep{
-			Point: p, Label: label(axis, p.Value), Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
+		s.charts.Steps = append(s.charts.Steps, ChartStep{
+			Point: p, Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
 		})
 	}
-	s.tables = []report.PageTable{spreadTable(axis, points)}
+	s.tables = []report.DataTable{spreadTable(axis, points)}
 	if axis == Rate {
 		s.ofRate(points)
 	} else {
@@ -178,7 +170,7 @@ func (s *summary) ofRate(points []Point) {
 	s.steps = stepTable(Rate, points, nil)
 	once := merge(points)
 	if at := slices.IndexFunc(once, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && once[at].TPS != nil {
-		s.charts.Knee = &PageKnee{TPS: *once[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+		s.charts.Knee = &Mark{N: k.Step.Offered, TPS: *once[at].TPS, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
 		s.Knee = &AtKnee{Rate: k.Step.Offered, P99MS: digits(k.Step.Latency), Samples: k.Step.Samples}
 	}
 }
@@ -231,13 +223,13 @@ const (
 	curvePoints    = 120
 )
 
-func law(points []Point, fit stats.Scaling) *PageLaw {
+func law(points []Point, fit stats.Scaling) *LawCurve {
 	least, most := points[0].Value, points[len(points)-1].Value
 	end := beyondMeasured * most
 	if fit.PeakN*beyondPeak <= farthest*most {
 		end = max(end, fit.PeakN*beyondPeak)
 	}
-	l := &PageLaw{Lambda: fit.Lambda.Value, Most: most, Curve: [][2]float64{}}
+	l := &LawCurve{Lambda: fit.Lambda.Value, Most: most, Curve: [][2]float64{}}
 	if one := merge(points)[0]; one.Value == 1 {
 		l.Lambda = *one.TPS
 	}
@@ -252,7 +244,7 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 		if fit.Extrapolated {
 			label += ", predicted"
 		}
-		l.Peak = &PagePeak{N: digits(fit.PeakN), TPS: digits(fit.PeakX), Label: label}
+		l.Peak = &Mark{N: digits(fit.PeakN), TPS: digits(fit.PeakX), Label: label}
 	}
 	return l
 }

@@ -52,7 +52,7 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 }
 
 // notes returns the facts that a reader must know before the measurements.
-func notes(axis Axis, points []Point) []report.PageNote {
+func notes(axis Axis, points []Point) []report.Note {
 	n := &report.Notes{}
 	example := func(status string) string {
 		for _, p := range points {
@@ -98,18 +98,18 @@ func notes(axis Axis, points []Point) []report.PageNote {
 	return n.All()
 }
 
-func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
-	full, kept := report.Figure("Maximum rate", report.NotKnown, ""), report.Figure("Highest rate kept", report.NotKnown, "")
+func rateFigures(points []Point, k stats.Knee) (all []report.Figure) {
+	full, kept := report.NewFigure("Maximum rate", report.NotKnown, ""), report.NewFigure("Highest rate kept", report.NotKnown, "")
 	if k.Found {
-		all = append(all, report.Figure("Knee", report.RateText(k.Step.Offered), "/s", "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms",
+		all = append(all, report.NewFigure("Knee", report.RateText(k.Step.Offered), "/s", "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms",
 			"at low rates "+report.LatencyText(k.Flat)+" ms"))
 	}
 	for _, p := range merge(points) {
 		switch {
 		case p.Value == 0:
-			full = report.Figure(full.Name, rateText(p.TPS), "/s", append(seconds(p.Median, "median "), append(seconds(p.Best, "best second "), "99 % latency "+latencyText(p.P99MS))...)...)
+			full = report.NewFigure(full.Name, rateText(p.TPS), "/s", append(seconds(p.Median, "median "), append(seconds(p.Best, "best second "), "99 % latency "+latencyText(p.P99MS))...)...)
 		case p.Kept(): // ascending, so that the last one stays
-			kept = report.Figure(kept.Name, report.RateText(p.Value), "/s", "99 % latency "+latencyText(p.P99MS), "99.9 % "+latencyText(p.P999MS))
+			kept = report.NewFigure(kept.Name, report.RateText(p.Value), "/s", "99 % latency "+latencyText(p.P99MS), "99.9 % "+latencyText(p.P999MS))
 		}
 	}
 	return append(all, full, kept)
@@ -117,8 +117,8 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 
 // sizeFigures returns the figures of steps whose throughput is known. A repeated step has its medians, so
 // that no lucky measurement counts. Values that the fit does not show are left out.
-func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
-	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
+func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.Figure {
+	best, highest := report.NewFigure("Highest throughput", report.NotKnown, ""), 0.0
 	with := func(p Point) string {
 		return "with " + report.Counted(uint64(p.Value), strings.TrimSuffix(string(axis), "s"))
 	}
@@ -126,26 +126,26 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 	for _, p := range once {
 		if *p.TPS > highest {
 			highest = *p.TPS
-			best = report.Figure(best.Name, report.RateText(highest), "/s", append([]string{with(p)}, around(points, p)...)...)
+			best = report.NewFigure(best.Name, report.RateText(highest), "/s", append([]string{with(p)}, around(points, p)...)...)
 		}
 	}
-	all := []report.PageFigure{best}
+	all := []report.Figure{best}
 	switch {
 	case fit.PeakN > 0:
-		peak := report.Figure("Peak of the fitted model", fmt.Sprintf("%.3g", fit.PeakN), string(axis), report.RateText(fit.PeakX)+" /s")
+		peak := report.NewFigure("Peak of the fitted model", fmt.Sprintf("%.3g", fit.PeakN), string(axis), report.RateText(fit.PeakX)+" /s")
 		if fit.Extrapolated {
 			peak.Below = append(peak.Below, "a prediction beyond what was measured")
 		}
 		all = append(all, peak)
 	case fit.Limit > 0:
-		all = append(all, report.Figure("Limit of the fitted model", report.RateText(fit.Limit), "/s", "no peak up to "+label(axis, points[len(points)-1].Value)+" "+string(axis)))
+		all = append(all, report.NewFigure("Limit of the fitted model", report.RateText(fit.Limit), "/s", "no peak up to "+label(axis, points[len(points)-1].Value)+" "+string(axis)))
 	}
 	if shares := efficiencies(once); len(once) > 1 && shares != nil {
 		last := len(once) - 1
-		all = append(all, report.Figure("Efficiency", percent(shares[once[last].Value]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
+		all = append(all, report.NewFigure("Efficiency", percent(shares[once[last].Value]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
 	}
 	if fit.Sound {
-		all = append(all, report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"))
+		all = append(all, report.NewFigure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"))
 	}
 	return all
 }
@@ -182,8 +182,8 @@ func efficiencies(once []Point) map[float64]float64 {
 }
 
 // spreadTable returns the range of the steps that were measured again.
-func spreadTable(axis Axis, points []Point) report.PageTable {
-	t := report.NewPageTable("Steps that were measured more than once", "Medians, and the least and the most of the measurements; the 99 % latency in milliseconds.",
+func spreadTable(axis Axis, points []Point) report.DataTable {
+	t := report.NewTable("Steps that were measured more than once", "Medians, and the least and the most of the measurements; the 99 % latency in milliseconds.",
 		[]int{}, stepName(axis), "measured", "TPS", "from", "to", "99 %", "from", "to")
 	for _, p := range merge(points) {
 		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
@@ -202,9 +202,9 @@ func stepName(axis Axis) string {
 }
 
 // lawTable returns the scalability law with its coefficients.
-func lawTable(fit stats.Scaling) report.PageTable {
+func lawTable(fit stats.Scaling) report.DataTable {
 	note := fmt.Sprintf("Fitted by least squares. R² %.4f, residual standard error %s a second. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007.", fit.R2, report.RateText(fit.ResidualError))
-	t := report.NewPageTable("Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", note, []int{0, 4}, "", "value", "95 % from", "to", "meaning")
+	t := report.NewTable("Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", note, []int{0, 4}, "", "value", "95 % from", "to", "meaning")
 	row := func(name, meaning string, i stats.Interval) {
 		low, high := report.NotKnown, report.NotKnown
 		if i.Known() {
@@ -220,8 +220,8 @@ func lawTable(fit stats.Scaling) report.PageTable {
 
 // stepTable has a row for each step, which leads to its report. efficiency is by value; nil: there is none. A
 // column for which every step is too short is left out.
-func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.PageTable {
-	t := report.NewPageTable("", "Latencies (50 % to max) in milliseconds, from the intended start time.", []int{1})
+func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.DataTable {
+	t := report.NewTable("", "Latencies (50 % to max) in milliseconds, from the intended start time.", []int{1})
 	t.Spare = []string{"best second", "median", "50 %", "max", "99.9 %"}
 	intervals := slices.ContainsFunc(points, func(p Point) bool { return p.Low != nil })
 	whole := slices.ContainsFunc(points, func(p Point) bool { return p.Median != nil || p.Best != nil }) // seconds
@@ -229,7 +229,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 		t.Note += " A step of fewer than two whole seconds has no median and no best second."
 	}
 	for _, p := range points {
-		t.Rows = append(t.Rows, report.PageRow{Page: report.PageBeside(p.Dir), Mark: rowMark(axis, p)})
+		t.Rows = append(t.Rows, report.Row{Page: report.PageBeside(p.Dir), Mark: rowMark(axis, p)})
 	}
 	latency := func(ms *float64) string { return report.Perhaps(ms, report.LatencyText) }
 	for _, c := range []struct {

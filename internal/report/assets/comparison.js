@@ -41,7 +41,7 @@
 		const lines = c.lines.map((l) => {
 			const n = round.get(l.side) ?? 0;
 			round.set(l.side, n + 1);
-			return { label: l.label, column: l.tps, colour: colours[l.side % colours.length], dash: dashes[n % dashes.length] };
+			return { label: l.label, column: l.column, colour: colours[l.side % colours.length], dash: dashes[n % dashes.length] };
 		});
 		return {
 			name: "throughput", title: "Throughput, transactions per second", height: 300, shape: "throughput", describe: "Throughput of all runs over the time of each",
@@ -49,7 +49,7 @@
 			options: () => ({
 				padding: [8, 26, 0, 0],
 				scales: { x: { time: false, range: (u, min, max) => [min, max > min ? max : min + 1] }, y: { range: charts.fromZero } }, axes: [charts.timeAxis(), charts.scaleAxis(false, charts.digits)],
-				series: [{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : charts.span(v, c.bucket_s) }, ...lines.map((l) => charts.line(l.label, l.colour, charts.group, { dash: l.dash }))],
+				series: [{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : charts.span(v, c.bin_s) }, ...lines.map((l) => charts.line(l.label, l.colour, charts.group, { dash: l.dash }))],
 				cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
 			}),
 		};

@@ -19,7 +19,7 @@
 	function wrong(cause, failed) {
 		return el("div", { class: "checks cause" },
 			cause.finding ? finding(cause.finding) : checks(failed),
-			cause.others.map((o) => el("details", { class: o.explained ? "explained" : "also" }, el("summary", {}, unbroken(o.text)), finding(o.finding))),
+			cause.others.map((o) => el("details", { class: o.explained ? "explained" : "also" }, el("summary", {}, unbroken(o.title)), finding(o))),
 			el("details", {}, el("summary", {}, "The checks that failed, with their transactions"), checks(failed)));
 	}
 	// found shows the first finding of a check; the others are folded if they are many.

@@ -99,7 +99,7 @@
 		}, label);
 	}
 
-	// table shows a PageTable. A row with a page leads there from its first cell; one
+	// table shows a DataTable. A row with a page leads there from its first cell; one
 	// with a mark has that icon before it.
 	function table(t) {
 		const text = (i) => t.text_columns.includes(i), last = t.columns.length - 1;

@@ -18,15 +18,15 @@
 		const time = k && Object.assign({}, data.timeline, { at_s: k.at_s, bin_s: k.bin_s });
 		if (k && show.kinds) put("throughput", overTime(time, {
 			name: "throughput", title: "Throughput, transactions per second", named: true, shape: "kinds", describe: "Committed transactions per second by kind over the time of the run",
-			lines: k.lines.map((l, i) => ({ label: l.name, column: l.tps, color: colors[i % colors.length], more: () => ({ dash: dashes[Math.floor(i / colors.length) % dashes.length] }) })),
+			lines: k.lines.map((l, i) => ({ label: l.name, column: l.columns.tps, color: colors[i % colors.length], more: () => ({ dash: dashes[Math.floor(i / colors.length) % dashes.length] }) })),
 		}));
 		const of = k && k.lines.find((l) => l.name === show.kind);
 		if (of) put("latency", overTime(time, {
 			name: "latency", title: "Latency of committed transactions, ms", log: true, named: true, height: 280, shape: of.name, describe: `Latency of ${of.name} over the time of the run on a logarithmic scale`,
 			lines: [
-				{ label: "max", column: of.max_ms, color: "grey", more: () => ({ width: 1 }) },
-				{ label: "99.9 %", column: of.p999_ms, color: "amber" }, { label: "99 %", column: of.p99_ms, color: "red" },
-				{ label: "90 %", column: of.p90_ms, color: "green" }, { label: "50 %", column: of.p50_ms, color: "blue", more: () => ({ width: 2 }) },
+				{ label: "max", column: of.columns.max_ms, color: "grey", more: () => ({ width: 1 }) },
+				{ label: "99.9 %", column: of.columns.p999_ms, color: "amber" }, { label: "99 %", column: of.columns.p99_ms, color: "red" },
+				{ label: "90 %", column: of.columns.p90_ms, color: "green" }, { label: "50 %", column: of.columns.p50_ms, color: "blue", more: () => ({ width: 2 }) },
 			],
 		}));
 		if (data.acknowledged) after("throughput", acknowledged(data.timeline, data.acknowledged));
@@ -224,7 +224,7 @@
 		};
 	};
 
-	// server draws what the database measures of itself (PageServer), on the time axis of the run.
+	// server draws what the database measures of itself (ServerPlot), on the time axis of the run.
 	kinds.server = (server, page) => {
 		const timeline = page.sections.find((s) => s.id === "timeline").chart.data.timeline;
 		const time = Object.assign({}, timeline, { at_s: server.at_s, bin_s: server.bin_s }), hues = ["blue", "red", "green", "purple", "grey"];
@@ -241,7 +241,7 @@
 		};
 	};
 
-	// histogram draws a PageHistogram.
+	// histogram draws a HistogramPlot.
 	kinds.histogram = (h, page, redraw) => {
 		const specs = [charts.ofHistogram(h, show), ...ofPercentiles(h, show)];
 		const toggle = (key, label) => el("label", {}, el("input", { type: "checkbox", checked: show[key], onchange: (e) => { show[key] = e.target.checked; redraw(); } }), label);

@@ -37,16 +37,16 @@ func NewDocument(b *sweep.Book, published []Published, again string) *report.Doc
 		{Name: "Started", Value: report.StartText(b.StartedAt)},
 		{Name: "Machine", Value: report.OrNotKnown(b.Machine)},
 	}})
-	d.Add(report.Section{ID: "runs", Title: "Runs", Tables: []report.PageTable{runs}})
-	d.Add(report.Section{ID: "missing", Title: "Could not run", Tables: []report.PageTable{missing}})
+	d.Add(report.Section{ID: "runs", Title: "Runs", Tables: []report.DataTable{runs}})
+	d.Add(report.Section{ID: "missing", Title: "Could not run", Tables: []report.DataTable{missing}})
 	d.Add(report.Section{ID: "tables", Title: "Beside what studies published", Tables: tables(b, published)})
 	return d
 }
 
 // runTables returns the runs, and the reasons why scenarios have none.
-func runTables(b *sweep.Book) (runs, missing report.PageTable) {
-	runs = report.NewPageTable("", "Latencies in milliseconds, from the intended start time.", []int{0, 1, 9}, "scenario", "verdict", "scaled down by", "clients", "loaded", "committed", "TPS", "mean", "99 %", "database")
-	missing = report.NewPageTable("", "", []int{0, 1}, "scenario", "reason")
+func runTables(b *sweep.Book) (runs, missing report.DataTable) {
+	runs = report.NewTable("", "Latencies in milliseconds, from the intended start time.", []int{0, 1, 9}, "scenario", "verdict", "scaled down by", "clients", "loaded", "committed", "TPS", "mean", "99 %", "database")
+	missing = report.NewTable("", "", []int{0, 1}, "scenario", "reason")
 	first := map[string]string{} // scenario of each reason
 	for i := range b.Points {
 		r := &b.Points[i]
@@ -58,10 +58,10 @@ func runTables(b *sweep.Book) (runs, missing report.PageTable) {
 				first[reason] = r.Scenario
 			}
 			missing.Add(r.Scenario, reason)
-			runs.Rows = append(runs.Rows, report.PageRow{Mark: "unknown", Cells: append([]string{r.Scenario, "could not run"}, slices.Repeat([]string{none}, 8)...)})
+			runs.Rows = append(runs.Rows, report.Row{Mark: "unknown", Cells: append([]string{r.Scenario, "could not run"}, slices.Repeat([]string{none}, 8)...)})
 			continue
 		}
-		runs.Rows = append(runs.Rows, report.PageRow{Page: report.PageBeside(r.Dir), Mark: report.VerdictMark(r.Verdict), Cells: []string{
+		runs.Rows = append(runs.Rows, report.Row{Page: report.PageBeside(r.Dir), Mark: report.VerdictMark(r.Verdict), Cells: []string{
 			r.Scenario, r.Verdict, scaled(r), report.Group(uint64(r.Clients)), report.Group(r.Loaded), report.Group(r.Committed),
 			report.Perhaps(r.TPS, report.RateText), report.Perhaps(r.MeanMS, report.LatencyText), report.Perhaps(r.P99MS, report.LatencyText), server(r),
 		}})

@@ -98,7 +98,7 @@ func (t *PublishedTable) has(over []string) bool {
 }
 
 // tables returns the tables of the studies whose scenarios are in the sweep, with our measurements.
-func tables(b *sweep.Book, published []Published) (list []report.PageTable) {
+func tables(b *sweep.Book, published []Published) (list []report.DataTable) {
 	for _, p := range published {
 		for i := range p.Tables {
 			if t := &p.Tables[i]; t.has(b.Names) {
@@ -111,7 +111,7 @@ func tables(b *sweep.Book, published []Published) (list []report.PageTable) {
 
 // beside returns a table of a study with a line for each scenario of a row. The first line has the cells of
 // the study.
-func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
+func beside(b *sweep.Book, study string, p *PublishedTable) report.DataTable {
 	var ours []figure
 	columns := slices.Clone(p.Columns)
 	for _, name := range p.Ours {
@@ -124,7 +124,7 @@ func beside(b *sweep.Book, study string, p *PublishedTable) report.PageTable {
 	if p.Note != "" {
 		note = p.Note + " " + note
 	}
-	t := report.NewPageTable(study+", "+p.Title, note, words, columns...)
+	t := report.NewTable(study+", "+p.Title, note, words, columns...)
 	for _, row := range p.Rows {
 		names := row.Scenarios
 		if len(names) == 0 {
@@ -156,7 +156,7 @@ func (t *PublishedTable) words() (columns []int) {
 }
 
 // line adds the result of a scenario to the cells of a study. Only a measured cell has a number.
-func line(b *sweep.Book, cells []string, ours []figure, name string) report.PageRow {
+func line(b *sweep.Book, cells []string, ours []figure, name string) report.Row {
 	row, state := b.Point(name), ""
 	switch {
 	case name == none:
@@ -176,9 +176,9 @@ func line(b *sweep.Book, cells []string, ours []figure, name string) report.Page
 		}
 	}
 	if state != "" {
-		return report.PageRow{Cells: append(cells, none, state, none, name)}
+		return report.Row{Cells: append(cells, none, state, none, name)}
 	}
-	return report.PageRow{Cells: append(cells, scaled(row), row.Verdict, server(row), name)}
+	return report.Row{Cells: append(cells, scaled(row), row.Verdict, server(row), name)}
 }
 
 // scaled returns the factor by which a run was scaled down.

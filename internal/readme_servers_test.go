@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	postgres "stroppy/internal/cluster/postgres/server"
 )
 
@@ -51,7 +52,7 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 		err = start(s.t.Context())
 		s.started[kind] = err
 	}
-	if lacks := (cluster.MissingError{}); errors.As(err, &lacks) {
+	if lacks := (host.MissingError{}); errors.As(err, &lacks) {
 		return "", fmt.Sprintf("skipped engine: %s: install the Debian package %s", kind, lacks.Package)
 	}
 	if err != nil {

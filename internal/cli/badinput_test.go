@@ -17,6 +17,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	etcddb "stroppy/internal/db/etcd"
@@ -30,7 +31,7 @@ func startPostgres(t *testing.T) *postgres.Server {
 		t.Skip("starts a server")
 	}
 	server, err := postgres.Start(t.Context(), cluster.Alone(map[string]string{"fsync": "off"}))
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
 	}
 	if err != nil {
@@ -253,7 +254,7 @@ func TestKilledLoad(t *testing.T) {
 			t.Skip("starts a server")
 		}
 		nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
-		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		if missing := (host.MissingError{}); errors.As(err, &missing) {
 			t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
 		}
 		if err != nil {

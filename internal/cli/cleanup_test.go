@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/redis"
 )
@@ -39,7 +40,7 @@ func TestCleanup(t *testing.T) {
 				return
 			}
 			c, err := start(t.Context())
-			if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+			if missing := (host.MissingError{}); errors.As(err, &missing) {
 				t.Skipf("skipped engine: %s: install the Debian package %s", kind, missing.Package)
 			}
 			if err != nil {

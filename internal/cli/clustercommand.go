@@ -19,6 +19,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/exit"
 	"stroppy/internal/registry"
 	"stroppy/internal/scenario"
@@ -64,9 +65,9 @@ func (a *app) clusterCommand() *cobra.Command {
 }
 
 // held returns the clusters that were left running.
-func held() ([]cluster.RecordInfo, error) {
-	all, err := cluster.Records()
-	list := slices.DeleteFunc(all, func(r cluster.RecordInfo) bool { return !r.Alive || !strings.HasPrefix(r.Kind, heldPrefix) })
+func held() ([]host.RecordInfo, error) {
+	all, err := host.Records()
+	list := slices.DeleteFunc(all, func(r host.RecordInfo) bool { return !r.Alive || !strings.HasPrefix(r.Kind, heldPrefix) })
 	for i := range list {
 		list[i].Kind = strings.TrimPrefix(list[i].Kind, heldPrefix)
 	}
@@ -159,7 +160,7 @@ func (a *app) clusterHold(text string) (err error) {
 	if err := a.ClearLeftovers(ctx); err != nil {
 		return err
 	}
-	record, err := cluster.NewRecord(heldPrefix + text)
+	record, err := host.NewRecord(heldPrefix + text)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (a *app) clusterStatus() error {
 	if err != nil {
 		return err
 	}
-	records, err := cluster.Records()
+	records, err := host.Records()
 	if err != nil {
 		return err
 	}
@@ -236,13 +237,13 @@ func (a *app) clusterDown(text string) error {
 	return exit.Usagef("%s is not up; what is up: %s", text, strings.Join(names, ", "))
 }
 
-func (a *app) waitDown(r cluster.RecordInfo) error {
+func (a *app) waitDown(r host.RecordInfo) error {
 	for deadline := time.Now().Add(downLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		list, err := held()
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(list, func(other cluster.RecordInfo) bool { return other.PID == r.PID }) {
+		if !slices.ContainsFunc(list, func(other host.RecordInfo) bool { return other.PID == r.PID }) {
 			_, err := fmt.Fprintf(a.Stdout, "%s is down\n", r.Kind)
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	postgres "stroppy/internal/cluster/postgres/server"
@@ -25,7 +26,7 @@ func few(t *testing.T, clients int, args ...string) []string {
 // started fails on errors of a server's start, and skips where it is not installed.
 func started[S interface{ Stop() error }](t *testing.T, engine string, server S, err error) S {
 	t.Helper()
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: %s: install the Debian package %s", engine, missing.Package)
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/db/drivertest"
@@ -229,7 +230,7 @@ func secureEtcd(t *testing.T) string {
 	certificate, key := drivertest.Certificate(t)
 	var ports [2]int
 	for i := range ports {
-		port, err := cluster.FreePort(t.Context())
+		port, err := host.FreePort(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/cli"
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/report"
 )
 
@@ -133,7 +134,7 @@ func TestEtcd(t *testing.T) {
 		t.Skip("starts a server")
 	}
 	nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
 	}
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/redis"
+	"stroppy/internal/cluster/wait"
 )
 
 // TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over and cannot be started
@@ -137,16 +139,16 @@ func watch(t *testing.T, server *url.URL) string {
 	t.Helper()
 	program, err := cluster.Options{}.Find("redis-server", "redis-server")
 	clustertest.Must(t, err)
-	port, err := cluster.FreePort(t.Context())
+	port, err := host.FreePort(t.Context())
 	clustertest.Must(t, err)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
 	clustertest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "bind 127.0.0.1\nport %d\nsentinel monitor bank %s %s 1\n", port, server.Hostname(), server.Port()), 0o600))
-	process, err := cluster.StartProcess(exec.Command(program, conf, "--sentinel"), syscall.SIGKILL)
+	process, err := host.StartProcess(exec.Command(program, conf, "--sentinel"), syscall.SIGKILL)
 	clustertest.Must(t, err)
 	t.Cleanup(func() { clustertest.Must(t, process.Kill()) })
 	at := fmt.Sprintf("127.0.0.1:%d", port)
 	client := goredis.NewClient(&goredis.Options{Addr: at})
 	defer client.Close()
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return client.Ping(t.Context()).Err() }))
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return client.Ping(t.Context()).Err() }))
 	return at
 }

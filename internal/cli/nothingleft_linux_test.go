@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // traces are what a run with a cluster has on the machine while it goes on.
@@ -134,7 +135,7 @@ func TestNothingLeft(t *testing.T) {
 				continue
 			}
 			t.Run(kind.cluster+" "+name, func(t *testing.T) {
-				if _, err := cluster.Find(kind.needs, kind.needs); err != nil {
+				if _, err := host.Find(kind.needs, kind.needs); err != nil {
 					t.Skip("skipped engine: " + kind.cluster + ": " + err.Error())
 				}
 				leavesNothing(t, kind.cluster, kind.segments, end.signal, end.args)
@@ -160,5 +161,5 @@ func leavesNothing(t *testing.T, kind string, segments bool, signal os.Signal, a
 	if signal == os.Kill {
 		called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
 	}
-	clustertest.Must(t, cluster.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
+	clustertest.Must(t, wait.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
 }

@@ -15,6 +15,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/postgres/patroni"
 	"stroppy/internal/cluster/redis"
@@ -28,7 +29,7 @@ func startNodes[C cluster.Cluster](t *testing.T, start func(context.Context, clu
 		t.Skip("starts servers")
 	}
 	c, err := start(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: install the Debian package %s", missing.Package)
 	}
 	if err != nil {

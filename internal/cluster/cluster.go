@@ -1,6 +1,6 @@
-// Package cluster starts real database servers on this machine, for runs, tests and benchmarks. Each folder below it
-// holds one kind of server. This package holds the shared parts: programs, ports, processes that leave nothing
-// behind, and NodeSet, the base of every kind. Package clustertest holds the tests that every kind must pass.
+// Package cluster starts real database servers on this machine, for runs, tests and benchmarks. It holds the contract
+// of a cluster and NodeSet, the base of every kind. Package host runs the servers, and package netem joins them. Each
+// other folder holds one kind of server. Package clustertest holds the tests that every kind must pass.
 package cluster
 
 import (
@@ -11,9 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 	"time"
 )
 
@@ -41,7 +42,7 @@ type Cluster interface {
 type Local interface {
 	Cluster
 	// Network returns the network that joins the nodes.
-	Network() *Network
+	Network() *netem.Network
 }
 
 // LocalNodes returns the nodes of a cluster on this machine.
@@ -106,7 +107,7 @@ type Traffic struct {
 // succeeds if the node is already in the requested state.
 type LocalNode interface {
 	Node
-	Host() *Host
+	Host() *host.Host
 	Dir() string // folder of the data
 	PIDs() []int // its processes; none if it is down
 
@@ -196,7 +197,7 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	if o.Nodes < 1 {
 		return none, fmt.Errorf("start %s: %d nodes requested, at least 1 is needed", k.Name, o.Nodes)
 	}
-	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(MissingError))) {
+	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(host.MissingError))) {
 		c := describe()
 		if err := c.Plan(ctx, k, o); err != nil {
 			return none, fmt.Errorf("plan %s:%d: %w", k.Name, o.Nodes, err)
@@ -288,46 +289,6 @@ func (s *Single) URLFor(user, password, database string) string {
 	return u.String()
 }
 
-// MissingError reports that this machine lacks a program that a server needs.
-type MissingError struct {
-	Program string // the file that was looked for, such as initdb; empty: this build has no such cluster
-	Package string // the Debian package, such as postgresql; empty: no package has it
-	Hint    string // what to do if neither a package nor PATH helps
-}
-
-func (e MissingError) Error() string {
-	if e.Program == "" {
-		return e.Hint
-	}
-	return fmt.Sprintf("the program %s is not on this machine: %s", e.Program, e.Advice())
-}
-
-// Advice returns how to install the program.
-func (e MissingError) Advice() string {
-	switch {
-	case e.Hint != "":
-		return e.Hint
-	case e.Package == "":
-		return "put " + e.Program + " on PATH; no Debian package has it"
-	}
-	return "install the Debian package " + e.Package
-}
-
-// Find returns the path of a program. It looks on PATH first. Then it takes the newest folder that matches the
-// patterns, because distributions keep several versions there. The error is a MissingError that names debianPackage.
-func Find(program, debianPackage string, patterns ...string) (string, error) {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if path, err = FindFile(program, debianPackage, patterns...); err == nil {
-			path, err = exec.LookPath(path)
-		}
-	}
-	if err != nil {
-		return "", MissingError{Program: program, Package: debianPackage}
-	}
-	return filepath.Abs(path)
-}
-
 // Find is like the function Find. If the parameter bin names a folder, only this folder is searched, and the error is
 // a *ParamError.
 func (o Options) Find(program, debianPackage string, patterns ...string) (string, error) {
@@ -356,12 +317,12 @@ func (o Options) FindAll(programs []string, debianPackage string, patterns ...st
 	}
 	found := map[string]string{}
 	for _, name := range programs {
-		path, err := FindFile(name, debianPackage, patterns...)
+		path, err := host.FindFile(name, debianPackage, patterns...)
 		if err == nil {
 			path, err = exec.LookPath(path)
 		}
 		if err != nil {
-			return nil, MissingError{Program: name, Package: debianPackage}
+			return nil, host.MissingError{Program: name, Package: debianPackage}
 		}
 		found[name] = path
 	}
@@ -395,26 +356,4 @@ func programsIn(folder string, programs []string) (found map[string]string, lack
 		found[name] = path
 	}
 	return found, lacks
-}
-
-// FindFile is like Find for a file that is not a program and not on PATH.
-func FindFile(name, debianPackage string, patterns ...string) (string, error) {
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(filepath.Join(pattern, name))
-		if err != nil {
-			return "", fmt.Errorf("look for %s in %s: %w", name, pattern, err)
-		}
-		if len(found) > 0 {
-			return slices.MaxFunc(found, compareVersions), nil
-		}
-	}
-	return "", MissingError{Program: name, Package: debianPackage}
-}
-
-// compareVersions orders paths that differ in a number: 9 before 15.
-func compareVersions(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	return slices.Compare([]byte(a), []byte(b))
 }

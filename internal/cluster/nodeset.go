@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
+	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 )
@@ -40,7 +43,7 @@ type Member interface {
 // embeds a NodeSet. Create it with NewNodeSet.
 type NodeSet[N Member] struct {
 	// User runs the servers.
-	User User
+	User host.User
 	// Life ends with the cluster.
 	Life context.Context
 	// Tasks are background tasks, for which Stop waits.
@@ -53,16 +56,16 @@ type NodeSet[N Member] struct {
 	Dir     string
 
 	name    string // for errors, as in "the etcd cluster"
-	found   func(ctx context.Context, number int, host *Host) (N, error)
+	found   func(ctx context.Context, number int, on *host.Host) (N, error)
 	healthy func() func(ctx context.Context) error
 
-	record  *Record // for cleanup if this program is killed
-	network *Network
+	record  *host.Record // for cleanup if this program is killed
+	network *netem.Network
 	given   map[netip.AddrPort]bool // addresses of nodes
 	made    int                     // number of nodes so far, and the next one's number
 	nodes   []N                     // current members
 
-	changing Lock // held while nodes join or leave, and after the stop
+	changing wait.Lock // held while nodes join or leave, and after the stop
 	end      context.CancelCauseFunc
 	stop     sync.Once
 	stopErr  error
@@ -72,9 +75,9 @@ type NodeSet[N Member] struct {
 // a node on a host and describes its server; after an error it leaves nothing behind. healthy begins a wait. Its
 // result is called until it returns nil; its error is the reason why the cluster is not healthy.
 func NewNodeSet[N Member](
-	name string, found func(ctx context.Context, number int, host *Host) (N, error), healthy func() func(ctx context.Context) error,
+	name string, found func(ctx context.Context, number int, on *host.Host) (N, error), healthy func() func(ctx context.Context) error,
 ) *NodeSet[N] {
-	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}, changing: NewLock()}
+	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}, changing: wait.NewLock()}
 	f.Life, f.end = context.WithCancelCause(context.Background())
 	return f
 }
@@ -91,11 +94,11 @@ func (f *NodeSet[N]) Logged(text string) bool {
 func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	f.Options = o
 	if len(k.Users) > 0 {
-		if f.User, err = UserFor(k.Product, k.Users...); err != nil {
+		if f.User, err = host.UserFor(k.Product, k.Users...); err != nil {
 			return err
 		}
 	}
-	if f.record, err = NewRecord(fmt.Sprintf("%s:%d", k.Name, o.Nodes)); err != nil {
+	if f.record, err = host.NewRecord(fmt.Sprintf("%s:%d", k.Name, o.Nodes)); err != nil {
 		return err
 	}
 	if o.Dir == "" {
@@ -106,15 +109,15 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = f.User.enters(f.Folder(0)); err != nil {
+	if err = f.User.Enters(f.Folder(0)); err != nil {
 		return err
 	}
 	if bin, _ := o.Bin(); bin != "" { // Find has reported its error
-		if err = f.User.enters(filepath.Join(bin, "program")); err != nil {
+		if err = f.User.Enters(filepath.Join(bin, "program")); err != nil {
 			return &ParamError{Param: paramBin, Reason: err.Error()}
 		}
 	}
-	if f.network, err = NewNetwork(ctx, o.Nodes+k.Further, o.Loopback); err != nil {
+	if f.network, err = netem.New(ctx, o.Nodes+k.Further, o.Loopback); err != nil {
 		return err
 	}
 	for i := range o.Nodes + k.Further {
@@ -127,7 +130,7 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 
 // Plan describes the nodes as Open does, but makes nothing on this machine.
 func (f *NodeSet[N]) Plan(ctx context.Context, k Kind, o Options) error {
-	f.Options, f.Dir, f.network = o, nowhere, planNetwork(o.Nodes+k.Further, o.Loopback)
+	f.Options, f.Dir, f.network = o, nowhere, netem.Planned(o.Nodes+k.Further, o.Loopback)
 	for i := range o.Nodes + k.Further {
 		if _, err := f.enlist(ctx, f.network.Host(i)); err != nil {
 			return err
@@ -180,18 +183,18 @@ func (f *NodeSet[N]) WriteFile(path, text string) error {
 }
 
 // TakeEndpoints sets addresses of a host that no node has had, by their standard ports.
-func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses map[int]*netip.AddrPort) error {
+func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, on *host.Host, addresses map[int]*netip.AddrPort) error {
 	for standard, address := range addresses {
 		if f.Options.DryRun {
-			*address = netip.AddrPortFrom(host.Addr(), uint16(standard))
+			*address = netip.AddrPortFrom(on.Addr(), uint16(standard))
 			continue
 		}
 		for !address.IsValid() || f.given[*address] {
-			port, err := host.Port(ctx, standard)
+			port, err := on.Port(ctx, standard)
 			if err != nil {
 				return err
 			}
-			*address = netip.AddrPortFrom(host.Addr(), uint16(port))
+			*address = netip.AddrPortFrom(on.Addr(), uint16(port))
 		}
 		f.given[*address] = true
 	}
@@ -199,16 +202,14 @@ func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses ma
 }
 
 // NewServer is like the function NewServer. The server's life ends with the node's membership.
-func (f *NodeSet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
-	s := NewServer(number, host, dir, log, program)
-	s.being, s.end = context.WithCancelCause(f.Life)
-	s.planned = f.Options.DryRun
-	return s
+func (f *NodeSet[N]) NewServer(number int, on *host.Host, dir, log string, program host.Program) *host.Server {
+	program.Planned = f.Options.DryRun
+	return host.NewServer(f.Life, number, on, dir, log, program)
 }
 
 // Change begins a change of the members, of which only one is made at a time; done ends it.
 func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
-	ctx, cancel := bound(ctx, f.Life)
+	ctx, cancel := host.Bound(ctx, f.Life)
 	defer cancel()
 	if err := f.changing.Acquire(ctx); err != nil {
 		if f.Life.Err() != nil {
@@ -228,11 +229,11 @@ func (f *NodeSet[N]) AddNode(ctx context.Context, start, undo func(context.Conte
 		return fail(err)
 	}
 	defer done()
-	host, err := f.network.Add(ctx)
+	on, err := f.network.Add(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	n, err := f.enlist(ctx, host)
+	n, err := f.enlist(ctx, on)
 	if err != nil {
 		return fail(err)
 	}
@@ -250,7 +251,7 @@ const undoLimit = 10 * time.Second
 // RemoveNode removes a node from the cluster through leave, ends it and removes its data, in a Change. The last node
 // cannot be removed.
 func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
-	ctx, cancel := bound(ctx, f.Life)
+	ctx, cancel := host.Bound(ctx, f.Life)
 	defer cancel()
 	var n N
 	done, err := f.Change(ctx)
@@ -273,10 +274,10 @@ func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(cont
 	return nil
 }
 
-func (f *NodeSet[N]) enlist(ctx context.Context, host *Host) (N, error) {
+func (f *NodeSet[N]) enlist(ctx context.Context, on *host.Host) (N, error) {
 	number := f.made
 	f.made++
-	n, err := f.found(ctx, number, host)
+	n, err := f.found(ctx, number, on)
 	if err == nil {
 		f.Mu.Lock()
 		f.nodes = append(f.nodes, n)
@@ -375,7 +376,7 @@ func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace f
 	done, err := f.Change(ctx)
 	if err == nil {
 		defer done()
-		err = Retry(ctx, func() error { return expendable(ctx) })
+		err = wait.Retry(ctx, func() error { return expendable(ctx) })
 	}
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
@@ -420,12 +421,12 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 }
 
 // Network returns the network that joins the nodes.
-func (f *NodeSet[N]) Network() *Network { return f.network }
+func (f *NodeSet[N]) Network() *netem.Network { return f.network }
 
 // WaitHealthy waits until the database itself reports that nothing is wrong.
 func (f *NodeSet[N]) WaitHealthy(ctx context.Context) error {
 	check := f.healthy()
-	if err := Retry(ctx, func() error { return check(ctx) }); err != nil {
+	if err := wait.Retry(ctx, func() error { return check(ctx) }); err != nil {
 		return fmt.Errorf("wait until %s is healthy: %w", f.name, err)
 	}
 	return nil
@@ -453,12 +454,29 @@ func (f *NodeSet[N]) Stop() error {
 	return f.stopErr
 }
 
-// bound returns a context that also ends with life, and with its cause.
-func bound(ctx, life context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	if life.Err() != nil {
-		cancel(context.Cause(life)) // at once; AfterFunc would be later
+// endedEvery is the interval between two checks for servers that ended by themselves. endedAgain is the interval
+// between two attempts to start one.
+const endedEvery, endedAgain = 50 * time.Millisecond, time.Second
+
+// RestartEnded restarts servers that end by themselves, until the cluster is stopped, unless the options forbid it.
+// The log notes each start and each failure.
+func (f *NodeSet[N]) RestartEnded(log *EventLog) {
+	if f.Options.Unsupervised {
+		return
 	}
-	release := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
-	return ctx, func() { release(); cancel(nil) }
+	f.Tasks.Go(func() {
+		for every := endedEvery; wait.Sleep(f.Life, every) == nil; {
+			every = endedEvery
+			for _, n := range f.List() {
+				if !n.Ended() {
+					continue
+				}
+				log.Note("%s has ended by itself, and is started on its own data", n.Name())
+				if err := n.RestartEnded(f.Life); err != nil && f.Life.Err() == nil {
+					log.Note("%s did not start: %v", n.Name(), err)
+					every = endedAgain
+				}
+			}
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"stroppy/internal/cluster"
 	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
@@ -113,7 +114,7 @@ func started[C interface{ Stop() error }](b *testing.B, start func(context.Conte
 	ctx, cancel := context.WithTimeout(b.Context(), startLimit)
 	defer cancel()
 	c, err := start(ctx)
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		b.Skip("install the Debian package " + missing.Package)
 	}
 	must(b, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/fault"
 	"stroppy/internal/nemesis"
@@ -151,7 +152,7 @@ func openAgain[S io.Closer](t *testing.T, open func() (S, error)) (s S) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := cluster.Retry(ctx, func() (err error) {
+	err := wait.Retry(ctx, func() (err error) {
 		s, err = open()
 		return err
 	})
@@ -202,7 +203,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 			switch {
 			case i >= writers+holders+starters:
 				<-effect.Done()
-				_ = cluster.Sleep(ctx, hurt.lasts()*3/4)
+				_ = wait.Sleep(ctx, hurt.lasts()*3/4)
 			case i >= writers+holders:
 				<-effect.Done()
 			case i >= writers && !hurt.waits:
@@ -222,7 +223,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 				var err error
 				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
 					if effect.Err() != nil { // the commits that meet the fault are under way
-						_ = cluster.Sleep(ctx, 5*cluster.PollEvery) // so that a server that comes back can catch up
+						_ = wait.Sleep(ctx, 5*wait.PollEvery) // so that a server that comes back can catch up
 					}
 					continue
 				}
@@ -231,7 +232,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 					if err := w.Reset(t.Context()); err == nil || !note(err) {
 						break
 					}
-					_ = cluster.Sleep(ctx, 5*cluster.PollEvery)
+					_ = wait.Sleep(ctx, 5*wait.PollEvery)
 				}
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/workload"
@@ -153,7 +154,7 @@ func killAt(ctx context.Context, s mortal, count func() (int64, error), legs ...
 			if n, err := count(); err == nil {
 				found = n
 			}
-			if cluster.Sleep(ctx, 10*time.Millisecond) != nil {
+			if wait.Sleep(ctx, 10*time.Millisecond) != nil {
 				return fmt.Errorf("the bank was done with %d legs before the kill at %d", found, want)
 			}
 		}

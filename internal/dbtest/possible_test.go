@@ -22,6 +22,7 @@ import (
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/voltdb"
+	"stroppy/internal/fault"
 	"stroppy/internal/nemesis"
 )
 
@@ -150,7 +151,7 @@ func TestPlanned(t *testing.T) {
 
 // decidedHere says whether it is this machine and not the kind of cluster why it refuses a fault.
 func decidedHere(up cluster.Local, refusal error) bool {
-	reasons := []error{up.Network().LinkFaults(cluster.BetweenNodes)}
+	reasons := []error{up.Network().LinkFaults(fault.BetweenNodes)}
 	for _, n := range up.Nodes() {
 		if p, ok := n.(nemesis.Processor); ok {
 			reasons = append(reasons, p.Stressable())

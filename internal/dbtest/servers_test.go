@@ -19,6 +19,7 @@ import (
 	"stroppy/internal/cluster/disk"
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
@@ -44,7 +45,7 @@ type servers struct {
 var shared *servers
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand { // this program, started to serve a node's disk
+	if len(os.Args) > 1 && os.Args[1] == host.FaultFSCommand { // this program, started to serve a node's disk
 		if err := disk.Serve(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -148,7 +149,7 @@ func onNode[C startedCluster, D db.Database](engine, variable string,
 // package; any other error ends it.
 func skipMissing(t *testing.T, engine string, err error) {
 	t.Helper()
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: " + engine + ": " + missing.Advice())
 	}
 	if err != nil {
@@ -214,7 +215,7 @@ func newPostgresDatabase(t *testing.T) string {
 // is a script that looks for it, which takes ten times as long.
 func psql(t *testing.T, url, sql string) string {
 	t.Helper()
-	program, err := cluster.FindFile("psql", postgrescluster.DebianPackage, postgrescluster.Folders...)
+	program, err := host.FindFile("psql", postgrescluster.DebianPackage, postgrescluster.Folders...)
 	if err != nil {
 		program, err = postgrescluster.PGBin("psql")
 	}

@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	postgresserver "stroppy/internal/cluster/postgres/server"
@@ -184,12 +185,12 @@ func (v version) putFirst(t *testing.T) string {
 	if v.bin != "" {
 		t.Setenv("PATH", v.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	}
-	program, err := cluster.Find(v.product(), v.product(), "/usr/sbin")
+	program, err := host.Find(v.product(), v.product(), "/usr/sbin")
 	skipMissing(t, v.Name, err)
 	if v.bin != "" && filepath.Dir(program) != v.bin {
 		t.Fatalf("%s is found in place of that in %s", program, v.bin)
 	}
-	said, err := cluster.VersionOf(t.Context(), program, "--version")
+	said, err := host.VersionOf(t.Context(), program, "--version")
 	words := strings.Fields(said) // the product, its version, and what else it has to say
 	if err != nil || len(words) < 2 {
 		t.Fatalf("%s says %q of its version: %v", program, said, err)

@@ -1,5 +1,5 @@
-// Package fault holds the faults of a run as values: what the text of a fault means, and the
-// record of what was done.
+// Package fault holds values about the faults of a run: links and cuts, an observed effect, and the record of an
+// injection.
 package fault
 
 import (

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // Cluster is a cluster that faults are injected into. A cluster.Cluster is one. Further abilities
@@ -58,9 +59,9 @@ type Disk interface {
 	// DiskFaults returns an error if the disk of this node cannot have faults.
 	DiskFaults() error
 	// FillDisk makes everything fail that needs room on the node's disk.
-	FillDisk(ctx context.Context) (cluster.Effect, error)
+	FillDisk(ctx context.Context) (fault.Effect, error)
 	// SlowDisk makes every call to the node's data folder take so much longer.
-	SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Effect, error)
+	SlowDisk(ctx context.Context, perCall time.Duration) (fault.Effect, error)
 }
 
 // VolatileDisk is a Disk that can also lose what was not synced.
@@ -77,14 +78,14 @@ type Clock interface {
 	// Steered returns an error if the clock of this node cannot be steered.
 	Steered() error
 	// JumpClock puts the clock forward, or back if the time is negative.
-	JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error)
+	JumpClock(ctx context.Context, by time.Duration) (fault.Effect, error)
 }
 
 // Drifter is a Clock that can also run too fast or too slowly.
 type Drifter interface {
 	Clock
 	// DriftClock makes the clock run so many times as fast as it should.
-	DriftClock(ctx context.Context, rate float64) (cluster.Effect, error)
+	DriftClock(ctx context.Context, rate float64) (fault.Effect, error)
 }
 
 // Processor is a node that can have to share its processors with other processes.
@@ -92,18 +93,18 @@ type Processor interface {
 	// Stressable returns an error if it cannot.
 	Stressable() error
 	// Stress starts so many processes that compute; 0: one for each processor.
-	Stress(ctx context.Context, processes int) (cluster.Effect, error)
+	Stress(ctx context.Context, processes int) (fault.Effect, error)
 }
 
-// Network joins the nodes, by their numbers, and this program, which is cluster.Client. If a
+// Network joins the nodes, by their numbers, and this program, which is fault.Client. If a
 // call fails after a part was done, the effect beside the error heals that part.
 type Network interface {
 	// LinkFaults returns an error if its links cannot have faults of a kind.
-	LinkFaults(kind cluster.LinkFault) error
+	LinkFaults(kind fault.LinkFault) error
 	// Partition drops every packet in the given directions.
-	Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error)
+	Partition(ctx context.Context, cuts []fault.Cut) (fault.Effect, error)
 	// Degrade makes the links of the nodes slow, lossy or narrow.
-	Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error)
+	Degrade(ctx context.Context, nodes []int, link fault.Link) (fault.Effect, error)
 }
 
 // Witnessed is a cluster with hosts that vote on the leader and have no data. A partition cuts
@@ -115,7 +116,7 @@ type Witnessed interface{ Witnesses() []int }
 type ChaosTaker interface {
 	// ChaosFile returns an error if the file can never be injected. It is called before the load.
 	ChaosFile(file string) error
-	Chaos(ctx context.Context, file string) (cluster.Effect, error)
+	Chaos(ctx context.Context, file string) (fault.Effect, error)
 }
 
 // able returns an error if nodes of a cluster can never suffer an effect.

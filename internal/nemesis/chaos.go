@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // chaosFile is the argument of chaos: a file with objects of Chaos Mesh.
@@ -37,7 +38,7 @@ func chaosKind() kind {
 		},
 		plan: func(e effect, s *state, _ situation) (*injection, error) {
 			file := string(e.arg.(chaosFile))
-			return &injection{target: file, inject: func(ctx context.Context) (cluster.Effect, error) {
+			return &injection{target: file, inject: func(ctx context.Context) (fault.Effect, error) {
 				return s.cluster.(ChaosTaker).Chaos(ctx, file)
 			}}, nil
 		},

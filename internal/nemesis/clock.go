@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // The bounds of what can be done to a clock, so that it can be observed.
@@ -39,7 +40,7 @@ func clockKind() kind {
 				}
 				return nil
 			}),
-		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			if rate, ok := e.arg.(drift); ok {
 				return n.(Drifter).DriftClock(ctx, float64(rate))
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // The time that each call to a slow disk takes longer.
@@ -26,7 +27,7 @@ func diskFullKind() kind {
 
 // injectFull fills a disk. Its heal starts the node again if the node ended by itself, as some
 // servers do on a full disk.
-func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (cluster.Effect, error) {
+func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (fault.Effect, error) {
 	e, err := n.(Disk).FillDisk(ctx)
 	empty := e.Heal
 	if empty == nil {
@@ -62,7 +63,7 @@ func slowDiskKind() kind {
 			e.arg = byTime(by)
 			return err
 		},
-		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			return n.(Disk).SlowDisk(ctx, time.Duration(e.arg.(byTime)))
 		},
 	}
@@ -73,7 +74,7 @@ func loseUnsyncedKind() kind {
 		word: "lose-unsynced", usage: "lose-unsynced TARGET",
 		about: "cut the power: kill the node, and what it did not fsync is gone; healed by a restart",
 		able:  both(has[VolatileDisk]("made to lose what it did not sync"), disks), claims: partLife, needsLayer: true,
-		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			e, err := down(ctx, n, n.(Killer).Kill, n.(Restarter).Restart)
 			if err != nil {
 				return e, err

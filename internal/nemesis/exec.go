@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // command is the argument of exec: shell commands of the user. An empty heal means that there
@@ -49,7 +51,7 @@ func execKind() kind {
 		},
 		plan: func(e effect, _ *state, _ situation) (*injection, error) {
 			c := e.arg.(command)
-			return &injection{target: "a command", inject: func(ctx context.Context) (done cluster.Effect, err error) {
+			return &injection{target: "a command", inject: func(ctx context.Context) (done fault.Effect, err error) {
 				if c.heal != "" {
 					done.Heal = func(ctx context.Context) (string, error) { return runCommand(ctx, c.heal) }
 				}
@@ -61,7 +63,7 @@ func execKind() kind {
 }
 
 func runCommand(ctx context.Context, text string) (seen string, err error) {
-	if err := cluster.Shell(ctx, text); err != nil {
+	if err := host.Shell(ctx, text); err != nil {
 		return "", fmt.Errorf("run the command %s: %w", quote(text), err)
 	}
 	return "exit code 0", nil

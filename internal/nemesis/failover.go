@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // Agented is a node with an agent beside its database, a process of its own that fails over.
@@ -31,27 +32,27 @@ func pauseStoreKind() kind {
 	return storeKind("pause-store", "SIGSTOP to all servers that keep who leads; healed by SIGCONT", pauseAuxiliary)
 }
 
-func killAuxiliary(ctx context.Context, a cluster.Auxiliary) (cluster.Effect, error) {
+func killAuxiliary(ctx context.Context, a cluster.Auxiliary) (fault.Effect, error) {
 	return down(ctx, a, a.Kill, a.Restart)
 }
 
-func pauseAuxiliary(ctx context.Context, a cluster.Auxiliary) (cluster.Effect, error) {
+func pauseAuxiliary(ctx context.Context, a cluster.Auxiliary) (fault.Effect, error) {
 	return still(ctx, a, a)
 }
 
 // agentKind is a fault of the agents of nodes.
-func agentKind(word, about string, inject func(context.Context, cluster.Auxiliary) (cluster.Effect, error)) kind {
+func agentKind(word, about string, inject func(context.Context, cluster.Auxiliary) (fault.Effect, error)) kind {
 	return kind{
 		word: word, usage: word + " TARGET", about: about, claims: partLife, agent: true,
 		able: fit("no agent fails over beside this kind of node", "%s: %w", func(Agented) error { return nil }),
-		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			return inject(ctx, n.(Agented).Agent())
 		},
 	}
 }
 
 // storeKind is a fault of all servers of the store, one fault at a time.
-func storeKind(word, about string, inject func(context.Context, cluster.Auxiliary) (cluster.Effect, error)) kind {
+func storeKind(word, about string, inject func(context.Context, cluster.Auxiliary) (fault.Effect, error)) kind {
 	return kind{
 		word: word, usage: word, about: about, able: is[Stored]("this kind of cluster keeps who leads in no servers of their own"),
 		plan: func(_ effect, s *state, _ situation) (*injection, error) {
@@ -65,8 +66,8 @@ func storeKind(word, about string, inject func(context.Context, cluster.Auxiliar
 			}
 			return &injection{
 				target: joined(names), claims: []claim{{anyNode, partStore}}, stage: stageRelease,
-				inject: func(ctx context.Context) (cluster.Effect, error) {
-					return onEach(servers, func(a cluster.Auxiliary) (cluster.Effect, error) { return inject(ctx, a) })
+				inject: func(ctx context.Context) (fault.Effect, error) {
+					return onEach(servers, func(a cluster.Auxiliary) (fault.Effect, error) { return inject(ctx, a) })
 				},
 			}, nil
 		},

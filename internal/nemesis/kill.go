@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 func killKind() kind {
@@ -11,7 +12,7 @@ func killKind() kind {
 		word: "kill", usage: "kill TARGET", also: []string{"crash", "sigkill", "restart", "reboot"},
 		about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
 		able:  both(kills, restarts), claims: partLife,
-		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			return down(ctx, n, n.(Killer).Kill, n.(Restarter).Restart)
 		},
 	}

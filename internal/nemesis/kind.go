@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // kinds lists the kinds of faults. Each is declared in a file of its own.
@@ -46,9 +47,9 @@ type kind struct {
 
 	// Of faults of nodes:
 	claims part
-	lost   bool                                                                        // the cluster cannot count on the node, although it is neither ended nor paused
-	agent  bool                                                                        // it is done to the agent of the node
-	inject func(context.Context, effect, *state, cluster.Node) (cluster.Effect, error) // nil: the argument is a link
+	lost   bool                                                                      // the cluster cannot count on the node, although it is neither ended nor paused
+	agent  bool                                                                      // it is done to the agent of the node
+	inject func(context.Context, effect, *state, cluster.Node) (fault.Effect, error) // nil: the argument is a link
 }
 
 // effect is one fault without its schedule. It is comparable with ==.

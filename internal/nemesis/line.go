@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/fault"
 )
 
@@ -116,7 +116,7 @@ func (l *line) askLeader(ctx context.Context, record *fault.Injection, needed bo
 	}
 	for ctx.Err() == nil && left() > 0 {
 		ask(left())
-		_ = cluster.Sleep(ctx, min(askEvery, left())) // the loop sees the end
+		_ = wait.Sleep(ctx, min(askEvery, left())) // the loop sees the end
 	}
 	late := l.clock() - due
 	switch {
@@ -208,7 +208,7 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 
 // sleep waits until a time of the run's clock. It returns false if ctx ends first.
 func (l *line) sleep(ctx context.Context, until time.Duration) bool {
-	return cluster.Sleep(ctx, until-l.clock()) == nil && ctx.Err() == nil
+	return wait.Sleep(ctx, until-l.clock()) == nil && ctx.Err() == nil
 }
 
 // end reports an injection that was left out or failed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // The bounds of what can be done to a link, so that it can be observed.
@@ -20,7 +21,7 @@ const (
 )
 
 // links returns what a network needs for a kind of fault of links.
-func links(fault cluster.LinkFault) able {
+func links(fault fault.LinkFault) able {
 	return func(_ effect, s *state, _ []cluster.Node) error {
 		if s.net == nil {
 			return errors.New("nothing can cut, slow or lose what its nodes send")
@@ -29,8 +30,8 @@ func links(fault cluster.LinkFault) able {
 	}
 }
 
-// link is the argument of a fault of links: one property of cluster.Link. Loss is in percent.
-type link cluster.Link
+// link is the argument of a fault of links: one property of fault.Link. Loss is in percent.
+type link fault.Link
 
 func (l link) String() string {
 	switch {
@@ -48,7 +49,7 @@ func slowKind() kind {
 	return kind{
 		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
 		about: "delay every packet to and from the node, so that a round trip takes twice as much longer; in Kubernetes only what the pod sends, so that it takes once as much longer",
-		read:  readDelay, able: links(cluster.BetweenNodes), claims: partLink,
+		read:  readDelay, able: links(fault.BetweenNodes), claims: partLink,
 	}
 }
 
@@ -79,7 +80,7 @@ func lossyKind() kind {
 	return kind{
 		word: "lossy", usage: "lossy TARGET by P%", also: []string{"loss", "drop"},
 		about: "lose so many of the packets of the node, by chance",
-		read:  readLoss, able: links(cluster.BetweenNodes), claims: partLink,
+		read:  readLoss, able: links(fault.BetweenNodes), claims: partLink,
 	}
 }
 
@@ -118,7 +119,7 @@ func limitKind() kind {
 	return kind{
 		word: "limit", usage: "limit TARGET to N[k|M|G]B/s", also: []string{"bandwidth", "throttle"},
 		about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
-		read:  readRate, able: links(cluster.Bandwidth), claims: partLink,
+		read:  readRate, able: links(fault.Bandwidth), claims: partLink,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/fault"
 )
 
@@ -39,7 +40,7 @@ func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.inject = func(ctx context.Context) (e cluster.Effect, err error) {
+	i.inject = func(ctx context.Context) (e fault.Effect, err error) {
 		number, seen, err := s.add(ctx, &i.record)
 		if number >= 0 {
 			i.record.Target = nodeName(number)
@@ -114,7 +115,7 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.inject = func(ctx context.Context) (done cluster.Effect, err error) {
+	i.inject = func(ctx context.Context) (done fault.Effect, err error) {
 		n := nodes[0]
 		if done.Seen, err = s.remove(ctx, &i.record, n.Number()); err != nil {
 			return done, err
@@ -124,7 +125,7 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 			return seen, err
 		}
 		done.Seen += ", " + n.Name() + " down"
-		return done, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was removed and is running yet"))
+		return done, wait.Until(ctx, wait.SeenWithin, check(n, false, "%s was removed and is running yet"))
 	}
 	return i, nil
 }
@@ -169,11 +170,11 @@ func planMove(e effect, s *state, c situation) (*injection, error) {
 	if to == c.leader {
 		return nil, skipError(nodes[0].Name() + " leads already")
 	}
-	inject := func(ctx context.Context) (cluster.Effect, error) {
+	inject := func(ctx context.Context) (fault.Effect, error) {
 		if err := s.cluster.(cluster.Mover).MoveLeader(ctx, to); err != nil {
-			return cluster.Effect{}, err
+			return fault.Effect{}, err
 		}
-		return cluster.Effect{Seen: nodeName(to) + " leads"}, cluster.Until(ctx, moveWithin, func() error {
+		return fault.Effect{Seen: nodeName(to) + " leads"}, wait.Until(ctx, moveWithin, func() error {
 			now, err := s.cluster.Leader(ctx)
 			if err == nil && now != to {
 				err = fmt.Errorf("the lead was handed to %s, and %s leads", nodeName(to), nodeName(now))
@@ -205,13 +206,13 @@ func planRestart(_ effect, s *state, c situation) (*injection, error) {
 			return nil, skipError(n.Name() + " is not up, and a restart of the others needs all")
 		}
 	}
-	i.inject = func(ctx context.Context) (cluster.Effect, error) {
+	i.inject = func(ctx context.Context) (fault.Effect, error) {
 		err := s.restartEach(ctx, nodes, c.drive)
 		if err == nil {
-			return cluster.Effect{Seen: "ended and up again, one after the other: " + joined(names(nodes))}, nil
+			return fault.Effect{Seen: "ended and up again, one after the other: " + joined(names(nodes))}, nil
 		}
 		// Only a restart that failed leaves something to heal.
-		return cluster.Effect{Heal: func(ctx context.Context) (string, error) {
+		return fault.Effect{Heal: func(ctx context.Context) (string, error) {
 			return each(nodes, func(_ int, n cluster.Node) (string, error) {
 				return up(ctx, n, n.(Restarter).Restart, " up again")
 			})

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // planNodes plans a fault of nodes or of their links.
@@ -44,12 +46,12 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 		}
 	}
 	seed := c.rng.Uint64()
-	i.inject = func(ctx context.Context) (cluster.Effect, error) {
+	i.inject = func(ctx context.Context) (fault.Effect, error) {
 		if l, ok := e.arg.(link); ok {
 			l.Loss, l.Seed = l.Loss/100, seed
-			return s.net.Degrade(ctx, numbers(nodes), cluster.Link(l))
+			return s.net.Degrade(ctx, numbers(nodes), fault.Link(l))
 		}
-		return onEach(nodes, func(n cluster.Node) (cluster.Effect, error) { return k.inject(ctx, e, s, n) })
+		return onEach(nodes, func(n cluster.Node) (fault.Effect, error) { return k.inject(ctx, e, s, n) })
 	}
 	return i, nil
 }
@@ -66,15 +68,15 @@ func blocking(p part) []part {
 }
 
 // onEach injects into all nodes at once and joins their effects.
-func onEach[N any](nodes []N, inject func(N) (cluster.Effect, error)) (cluster.Effect, error) {
-	effects := make([]cluster.Effect, len(nodes))
+func onEach[N any](nodes []N, inject func(N) (fault.Effect, error)) (fault.Effect, error) {
+	effects := make([]fault.Effect, len(nodes))
 	seen, err := each(nodes, func(at int, n N) (seen string, err error) {
 		effects[at], err = inject(n)
 		return effects[at].Seen, err
 	})
-	return cluster.Effect{
+	return fault.Effect{
 		Seen:       seen,
-		EndsItself: !slices.ContainsFunc(effects, func(e cluster.Effect) bool { return !e.EndsItself }),
+		EndsItself: !slices.ContainsFunc(effects, func(e fault.Effect) bool { return !e.EndsItself }),
 		Still: func(ctx context.Context) error {
 			for _, e := range effects {
 				if e.Still == nil {
@@ -115,8 +117,8 @@ type process interface {
 }
 
 // down ends a process. The heal of the effect starts the process again.
-func down(ctx context.Context, n process, end, start func(context.Context) error) (cluster.Effect, error) {
-	e := cluster.Effect{
+func down(ctx context.Context, n process, end, start func(context.Context) error) (fault.Effect, error) {
+	e := fault.Effect{
 		Seen: n.Name() + " down",
 		Still: func(context.Context) error {
 			return check(n, false, "%s did not stay down: something else started it before its time")()
@@ -130,7 +132,7 @@ func down(ctx context.Context, n process, end, start func(context.Context) error
 	if err := end(ctx); err != nil {
 		return e, err
 	}
-	return e, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was ended and is running yet"))
+	return e, wait.Until(ctx, wait.SeenWithin, check(n, false, "%s was ended and is running yet"))
 }
 
 // up starts a process and waits until it runs.
@@ -138,7 +140,7 @@ func up(ctx context.Context, n process, start func(context.Context) error, seen 
 	if err := start(ctx); err != nil {
 		return "", err
 	}
-	return n.Name() + seen, cluster.Until(ctx, cluster.SeenWithin, check(n, true, "%s was started and does not run"))
+	return n.Name() + seen, wait.Until(ctx, wait.SeenWithin, check(n, true, "%s was started and does not run"))
 }
 
 // check returns a function that returns an error if the process does not run, or runs, against expectation.
@@ -152,8 +154,8 @@ func check(n process, running bool, wrong string) func() error {
 }
 
 // still pauses a process. The heal of the effect lets it go on.
-func still(ctx context.Context, n process, p Pauser) (cluster.Effect, error) {
-	return cluster.Effect{
+func still(ctx context.Context, n process, p Pauser) (fault.Effect, error) {
+	return fault.Effect{
 		Seen:  n.Name() + " stopped where it is",
 		Still: p.StillPaused,
 		Heal: func(ctx context.Context) (string, error) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/fault"
 )
 
@@ -294,10 +293,10 @@ func TestPossible(t *testing.T) {
 		{1, "kill follower", nil, "two nodes at least"},
 		{2, "kill minority", nil, "three nodes at least"},
 		{1, "replace n0", nil, "nobody to take the data from"},
-		{3, "partition halves", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", cluster.BetweenNodes)},
-		{3, "slow n0 by 1s", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", cluster.BetweenNodes)},
-		{3, "partition client from n0", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", cluster.ToClient)},
-		{3, "limit n0 to 1MB/s", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", cluster.Bandwidth)},
+		{3, "partition halves", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", fault.BetweenNodes)},
+		{3, "slow n0 by 1s", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", fault.BetweenNodes)},
+		{3, "partition client from n0", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", fault.ToClient)},
+		{3, "limit n0 to 1MB/s", func(c *standIns) { c.loop = "namespaces need root" }, fmt.Sprintf("namespaces need root, so not %d", fault.Bandwidth)},
 		{1, "partition n0", nil, "no link to cut"},
 		{2, "partition bridge", nil, "three nodes at least"},
 		{3, "partition ring", nil, "four nodes at least"},
@@ -364,7 +363,7 @@ func (c *standIns) checkSides(s effect, got sides) {
 	reach := make([][]int, size)
 	for a := range size {
 		for b := range size {
-			if !slices.Contains(cuts, cluster.Cut{From: a, To: b}) {
+			if !slices.Contains(cuts, fault.Cut{From: a, To: b}) {
 				reach[a] = append(reach[a], b)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // The shapes of a partition. Empty: the target is cut off from the other nodes.
@@ -48,9 +49,9 @@ func partitionKind() kind {
 		},
 		able: func(e effect, s *state, nodes []cluster.Node) error {
 			if e.arg.(cutting).shape == client {
-				return links(cluster.ToClient)(e, s, nodes)
+				return links(fault.ToClient)(e, s, nodes)
 			}
-			return links(cluster.BetweenNodes)(e, s, nodes)
+			return links(fault.BetweenNodes)(e, s, nodes)
 		},
 		few: func(e effect) (int, string) {
 			switch e.arg.(cutting).shape {
@@ -109,7 +110,7 @@ func planPartition(e effect, s *state, c situation) (*injection, error) {
 	cuts := p.cuts()
 	return &injection{
 		target: p.title(), lost: p.lost, claims: claimEach(p.touched, partSide), stage: stageRelease,
-		inject: func(ctx context.Context) (cluster.Effect, error) { return s.net.Partition(ctx, cuts) },
+		inject: func(ctx context.Context) (fault.Effect, error) { return s.net.Partition(ctx, cuts) },
 	}, s.keepMajority(e.target, p.lost)
 }
 
@@ -142,7 +143,7 @@ func (s sides) title() string {
 }
 
 // cuts returns the directions that are cut.
-func (s sides) cuts() (cuts []cluster.Cut) {
+func (s sides) cuts() (cuts []fault.Cut) {
 	for i, second := range s.all {
 		for j, first := range s.all[:i] {
 			if s.linked != nil && s.linked(i, j) {
@@ -151,10 +152,10 @@ func (s sides) cuts() (cuts []cluster.Cut) {
 			for _, a := range first.nodes {
 				for _, b := range second.nodes {
 					if s.way != inbound {
-						cuts = append(cuts, cluster.Cut{From: a, To: b})
+						cuts = append(cuts, fault.Cut{From: a, To: b})
 					}
 					if s.way != outbound {
-						cuts = append(cuts, cluster.Cut{From: b, To: a})
+						cuts = append(cuts, fault.Cut{From: b, To: a})
 					}
 				}
 			}
@@ -200,7 +201,7 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	}
 	if cut.shape == client {
 		theirs := map[string]string{outbound: inbound, inbound: outbound}[cut.way] // the way as the client has it
-		return sides{all: []side{{client, []int{cluster.Client}}, group(chosen)}, way: theirs, touched: numbers(chosen)}, nil
+		return sides{all: []side{{client, []int{fault.Client}}, group(chosen)}, way: theirs, touched: numbers(chosen)}, nil
 	}
 	rest := others(nodes, chosen)
 	lost := numbers(without(nodes, func(n cluster.Node) bool {

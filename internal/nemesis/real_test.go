@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 	"stroppy/internal/fault"
 )
 
@@ -65,7 +67,7 @@ func keepShop(address, dir string) error {
 
 // shop is one server of shops.
 type shop struct {
-	*cluster.Server
+	*host.Server
 	address string
 }
 
@@ -105,7 +107,7 @@ func (s *shop) ready(ctx context.Context) error {
 // shops is a cluster of real servers that share nothing: the first that runs
 // leads, unless the lead was moved.
 type shops struct {
-	network *cluster.Network
+	network *netem.Network
 	dir     string
 
 	mu    sync.Mutex
@@ -116,7 +118,7 @@ type shops struct {
 
 func openShops(t *testing.T, count int, loopback bool) *shops {
 	t.Helper()
-	network, err := cluster.NewNetwork(t.Context(), 0, loopback)
+	network, err := netem.New(t.Context(), 0, loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func openShops(t *testing.T, count int, loopback bool) *shops {
 }
 
 func (s *shops) Add(ctx context.Context) (int, error) {
-	host, err := s.network.Add(ctx)
+	on, err := s.network.Add(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -143,14 +145,14 @@ func (s *shops) Add(ctx context.Context) (int, error) {
 	number := s.next
 	s.next++
 	s.mu.Unlock()
-	port, err := host.Port(ctx, 7000)
+	port, err := on.Port(ctx, 7000)
 	if err != nil {
 		return 0, err
 	}
 	dir := filepath.Join(s.dir, nodeName(number))
-	n := &shop{address: net.JoinHostPort(host.Addr().String(), strconv.Itoa(port))}
+	n := &shop{address: net.JoinHostPort(on.Addr().String(), strconv.Itoa(port))}
 	stock := func(text string) error { return os.WriteFile(filepath.Join(dir, "stock"), []byte(text), 0o600) }
-	n.Server = cluster.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = host.NewServer(context.Background(), number, on, dir, dir+".log", host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), shopVariable+"="+n.address+" "+dir)
@@ -199,9 +201,9 @@ func (s *shops) Nodes() (list []cluster.Node) {
 	return list
 }
 
-func (s *shops) URL() string               { return "" }
-func (s *shops) NodeURL(int) string        { return "" }
-func (s *shops) Network() *cluster.Network { return s.network }
+func (s *shops) URL() string             { return "" }
+func (s *shops) NodeURL(int) string      { return "" }
+func (s *shops) Network() *netem.Network { return s.network }
 
 func (s *shops) Leader(ctx context.Context) (int, error) {
 	s.mu.Lock()

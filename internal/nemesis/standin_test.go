@@ -136,9 +136,9 @@ type standIns struct {
 	began  time.Time
 	mu     sync.Mutex
 	log    []string
-	links  []cluster.Link // that were asked for
-	loop   string         // why there are no links
-	voters []int          // hosts that have a vote and no data
+	links  []fault.Link // that were asked for
+	loop   string       // why there are no links
+	voters []int        // hosts that have a vote and no data
 
 	cutErr, moveErr  error
 	seenErr, healErr error // of what is done to links
@@ -226,7 +226,7 @@ func (c *standIns) MoveLeader(_ context.Context, to int) error {
 	return c.moveErr
 }
 
-func (c *standIns) LinkFaults(kind cluster.LinkFault) error {
+func (c *standIns) LinkFaults(kind fault.LinkFault) error {
 	if c.loop == "" {
 		return nil
 	}
@@ -234,15 +234,15 @@ func (c *standIns) LinkFaults(kind cluster.LinkFault) error {
 }
 
 // Partition and Degrade are as good as their word, unless they have to fail.
-func (c *standIns) Partition(_ context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
+func (c *standIns) Partition(_ context.Context, cuts []fault.Cut) (fault.Effect, error) {
 	c.happened("cut %v", cuts)
 	if c.cutErr != nil {
-		return cluster.Effect{}, c.cutErr
+		return fault.Effect{}, c.cutErr
 	}
 	return c.effect(fmt.Sprintf("mend %v", cuts))
 }
 
-func (c *standIns) Degrade(_ context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
+func (c *standIns) Degrade(_ context.Context, nodes []int, link fault.Link) (fault.Effect, error) {
 	c.happened("degrade %v", nodes)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,8 +250,8 @@ func (c *standIns) Degrade(_ context.Context, nodes []int, link cluster.Link) (c
 	return c.effect(fmt.Sprintf("undo %v", nodes))
 }
 
-func (c *standIns) effect(heal string) (cluster.Effect, error) {
-	e := cluster.Effect{Seen: "measured", Heal: func(context.Context) (string, error) {
+func (c *standIns) effect(heal string) (fault.Effect, error) {
+	e := fault.Effect{Seen: "measured", Heal: func(context.Context) (string, error) {
 		c.happened("%s", heal)
 		return "measured again", c.healErr
 	}}
@@ -340,7 +340,7 @@ func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []fault.I
 
 // TestLinks holds what the faults of links ask for.
 func TestLinks(t *testing.T) {
-	for line, want := range map[string]cluster.Link{
+	for line, want := range map[string]fault.Link{
 		"slow n0 by 50ms varying 5ms for 1s": {Delay: 50 * time.Millisecond, Jitter: 5 * time.Millisecond},
 		"lossy n0 by 5% for 1s":              {Loss: 0.05},
 		"limit n0 to 1MB/s for 1s":           {Bandwidth: 1e6},

@@ -55,10 +55,10 @@ type injection struct {
 	stage  stage // when it is healed at the end of the load phase
 	// inject injects the fault and observes its effect. It is called once. If it fails after a
 	// part was done, the effect beside the error heals that part.
-	inject func(context.Context) (cluster.Effect, error)
+	inject func(context.Context) (fault.Effect, error)
 
 	record  fault.Injection
-	effect  cluster.Effect
+	effect  fault.Effect
 	settled chan struct{} // closed when it is known whether the injection succeeded
 	healing atomic.Bool   // somebody heals it, or has
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // steered is a stand-in that has a clock and a disk, whose effects are as good as
@@ -25,37 +26,37 @@ type steered struct {
 func (s *steered) Steered() error    { return s.static }
 func (s *steered) DiskFaults() error { return s.bare }
 
-func (s *steered) effect(format string, args ...any) (cluster.Effect, error) {
+func (s *steered) effect(format string, args ...any) (fault.Effect, error) {
 	what := fmt.Sprintf(format, args...)
 	s.cluster.happened("%s %s", what, s.Name())
-	return cluster.Effect{Seen: what, Heal: func(context.Context) (string, error) {
+	return fault.Effect{Seen: what, Heal: func(context.Context) (string, error) {
 		s.cluster.happened("heal %s %s", what, s.Name())
 		return what + " healed", s.healErr
 	}}, s.seenErr
 }
 
-func (s *steered) JumpClock(_ context.Context, by time.Duration) (cluster.Effect, error) {
+func (s *steered) JumpClock(_ context.Context, by time.Duration) (fault.Effect, error) {
 	return s.effect("jump by %v", by)
 }
 
-func (s *steered) DriftClock(_ context.Context, rate float64) (cluster.Effect, error) {
+func (s *steered) DriftClock(_ context.Context, rate float64) (fault.Effect, error) {
 	return s.effect("drift at %v", rate)
 }
 
-func (s *steered) FillDisk(ctx context.Context) (cluster.Effect, error) {
+func (s *steered) FillDisk(ctx context.Context) (fault.Effect, error) {
 	if s.dies {
 		_ = s.Kill(ctx)
 	}
 	return s.effect("fill")
 }
 
-func (s *steered) SlowDisk(_ context.Context, perCall time.Duration) (cluster.Effect, error) {
+func (s *steered) SlowDisk(_ context.Context, perCall time.Duration) (fault.Effect, error) {
 	return s.effect("slow by %v", perCall)
 }
 
 func (s *steered) Stressable() error { return s.shared }
 
-func (s *steered) Stress(_ context.Context, processes int) (cluster.Effect, error) {
+func (s *steered) Stress(_ context.Context, processes int) (fault.Effect, error) {
 	return s.effect("stress by %d", processes)
 }
 
@@ -158,7 +159,7 @@ type put struct{ *standIn }
 
 func (put) Steered() error { return nil }
 
-func (p put) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
+func (p put) JumpClock(ctx context.Context, by time.Duration) (fault.Effect, error) {
 	return (&steered{standIn: p.standIn}).JumpClock(ctx, by)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 func stopKind() kind {
@@ -14,6 +15,6 @@ func stopKind() kind {
 	}
 }
 
-func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (fault.Effect, error) {
 	return down(ctx, n, n.(Terminator).Terminate, n.(Restarter).Restart)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // mostProcesses bounds the processes beside a node, each of which must be seen to compute.
@@ -28,7 +29,7 @@ func stressKind() kind {
 		about: "N processes that do nothing but compute, one for each processor if it does not say, take part in the node's own share of the processors",
 		read:  readProcesses, claims: partProcessor,
 		able: fit("nothing can take part in the share of the processors that this kind of node has", "the processors of %s cannot be taken up: %w", Processor.Stressable),
-		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			return n.(Processor).Stress(ctx, int(e.arg.(processes)))
 		},
 	}

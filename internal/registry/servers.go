@@ -15,6 +15,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
+	"stroppy/internal/cluster/host"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/kubernetes"
 	cockroachkubernetes "stroppy/internal/cluster/kubernetes/cockroach"
@@ -49,7 +50,7 @@ import (
 func clusterServants() []*cobra.Command {
 	return []*cobra.Command{
 		servant(kubernetes.ProbeCommand, "Say which pods this pod reaches", kubernetes.Probe),
-		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
+		servant(host.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
 	}
 }
 
@@ -152,10 +153,10 @@ func (o fdbObserver) Close() error {
 func ObjectsRemover() remover { return kubernetes.Down }
 
 // Releasers returns what frees resources that clusters hold outside their folders.
-func Releasers() []cluster.Releaser { return []cluster.Releaser{postgresserver.ReleaseMemoryBelow} }
+func Releasers() []host.Releaser { return []host.Releaser{postgresserver.ReleaseMemoryBelow} }
 
 // ObjectsClearer removes what a run that was killed has left in Kubernetes.
-func ObjectsClearer() cluster.Clearer { return kubernetes.Clear }
+func ObjectsClearer() host.Clearer { return kubernetes.Clear }
 
 // clusterFolders are the parameters of clusters that a variable of the environment gives
 // where the command line does not: the variable by kind and parameter.

@@ -5,10 +5,9 @@ package registry
 import (
 	"context"
 	"net/netip"
+	"stroppy/internal/cluster/host"
 
 	"github.com/spf13/cobra"
-
-	"stroppy/internal/cluster"
 )
 
 // A build with the tag embedded has no databases with servers.
@@ -19,13 +18,13 @@ func clusterServants() []*cobra.Command { return nil }
 var clusterFolders map[[2]string]string
 
 // Releasers returns nothing in this build.
-func Releasers() []cluster.Releaser { return nil }
+func Releasers() []host.Releaser { return nil }
 
 // ObjectsRemover returns nil in this build.
 func ObjectsRemover() remover { return nil }
 
 // ObjectsClearer returns nil in this build.
-func ObjectsClearer() cluster.Clearer { return nil }
+func ObjectsClearer() host.Clearer { return nil }
 
 // ConnectFromThose returns ctx in this build.
 func ConnectFromThose(ctx context.Context, _ []netip.Addr) (context.Context, error) { return ctx, nil }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/netem"
 	"stroppy/internal/exit"
 	"stroppy/internal/history"
 	"stroppy/internal/nemesis"
@@ -364,7 +365,7 @@ func WhereServers(embedded bool, database string) string {
 		host, _, err := net.SplitHostPort(address)
 		local, known := resource.Local(host)
 		if ip, unread := netip.ParseAddr(host); unread == nil && !local {
-			if local, unread = cluster.OnThisMachine(ip); unread != nil {
+			if local, unread = netem.OnThisMachine(ip); unread != nil {
 				return ""
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/exit"
 	"stroppy/internal/registry"
 	"stroppy/internal/scenario"
@@ -18,11 +19,11 @@ import (
 // ClearLeftovers takes away what an earlier stroppy that was killed has left. That a Kubernetes
 // cluster cannot be reached now keeps nobody from using something else.
 func (a *App) ClearLeftovers(ctx context.Context) error {
-	cleared, err := cluster.Clear(ctx, registry.Releasers()...)
+	cleared, err := host.Clear(ctx, registry.Releasers()...)
 	if remove := registry.ObjectsClearer(); remove != nil {
 		limited, cancel := context.WithTimeout(ctx, objectsLimit)
 		defer cancel()
-		lines, errObjects := cluster.ClearObjects(limited, remove)
+		lines, errObjects := host.ClearObjects(limited, remove)
 		cleared = append(cleared, lines...)
 		if errObjects != nil {
 			fmt.Fprintln(a.Stderr, "not cleared:", errObjects)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/exit"
 	"stroppy/internal/isolation"
@@ -112,7 +113,7 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 		}
 		o.DryRun = true
 		_, err = registry.StartCluster(context.Background(), kind, o, environ)
-		planned, lacks := new(cluster.PlannedError), new(cluster.MissingError)
+		planned, lacks := new(cluster.PlannedError), new(host.MissingError)
 		if errors.As(err, &planned) {
 			err = planned.Lacks
 		}

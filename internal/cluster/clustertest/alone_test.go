@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 // single is a server without a cluster.
@@ -212,7 +214,7 @@ func (e engine) refuses(t *testing.T) {
 		if err == nil {
 			Must(t, s.Stop())
 		}
-		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		if missing := (host.MissingError{}); errors.As(err, &missing) {
 			Need(t, e.name, err)
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -248,7 +250,7 @@ func (e engine) crash(t *testing.T) {
 	dir := filepath.Join(OpenDir(t), "server")
 	Orphan(t, marker+"="+dir)
 	ctx := Within(t, WaitLimit)
-	Must(t, cluster.Retry(ctx, func() error {
+	Must(t, wait.Retry(ctx, func() error {
 		if left := processesIn(t, dir); len(left) > 0 {
 			return errors.New("the server outlived the process that started it")
 		}

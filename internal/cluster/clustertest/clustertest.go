@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // WaitLimit bounds one wait of a test on a busy machine.
@@ -35,7 +38,7 @@ func Must(t testing.TB, err error) {
 // Need is like Must for the start of an engine, but skips the test if this machine lacks a program.
 func Need(t testing.TB, engine string, err error) {
 	t.Helper()
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: " + engine + ": " + missing.Advice())
 	}
 	Must(t, err)
@@ -57,9 +60,9 @@ func Cut(t testing.TB, c cluster.Local, place int, others ...int) (heal func()) 
 	if why := c.Network().Loopback(); why != "" {
 		t.Skip("skipped engine: network namespaces: run as root: " + why)
 	}
-	var cuts []cluster.Cut
+	var cuts []fault.Cut
 	for _, other := range others {
-		cuts = append(cuts, cluster.Cut{From: place, To: other}, cluster.Cut{From: other, To: place})
+		cuts = append(cuts, fault.Between(place, other)...)
 	}
 	undo, err := c.Network().Cut(t.Context(), cuts)
 	Must(t, err)
@@ -127,7 +130,7 @@ func Succeeds(t testing.TB, c cluster.Local, n cluster.LocalNode) cluster.LocalN
 	t.Helper()
 	ctx := Within(t, WaitLimit)
 	var leader cluster.LocalNode
-	Must(t, cluster.Retry(ctx, func() error {
+	Must(t, wait.Retry(ctx, func() error {
 		if _, err := c.Leader(ctx); errors.Is(err, cluster.ErrNoLeader) {
 			return nil
 		}

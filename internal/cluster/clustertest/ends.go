@@ -16,6 +16,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wait"
 )
 
 // NoClockFiles checks that no process with a changed clock has left files of libfaketime in /dev/shm since a time.
@@ -79,7 +80,7 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 		pause = 3 * time.Second / 2
 	}
 	Must(t, n.Pause(ctx))
-	Must(t, cluster.Sleep(ctx, pause))
+	Must(t, wait.Sleep(ctx, pause))
 	if !n.Running() {
 		t.Error("the only node was ended because it was paused")
 	}
@@ -99,7 +100,7 @@ func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 		Must(t, system.Kill(pid, syscall.SIGKILL)) // it may have ended with the first
 	}
 	ctx := Within(t, WaitLimit)
-	Must(t, cluster.Retry(ctx, func() error {
+	Must(t, wait.Retry(ctx, func() error {
 		if after := n.PIDs(); len(after) == 0 || after[0] == before[0] {
 			return fmt.Errorf("%s has the processes %v, and had %v when it crashed", n.Name(), after, before)
 		}
@@ -137,7 +138,7 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	}
 	for _, pid := range pids {
 		// A zombie exists until its parent has waited for it.
-		Must(t, cluster.Retry(ctx, func() error {
+		Must(t, wait.Retry(ctx, func() error {
 			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(text), ") Z ") {
 				return fmt.Errorf("the process %d is there after Stop", pid)
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // Kind describes a kind of cluster to its tests.
@@ -75,7 +77,7 @@ var injections = []injection{
 	}},
 	{"pause the leader for a moment", false, func(s *scene) {
 		Must(s, s.leader.Pause(s.ctx))
-		Must(s, cluster.Sleep(s.ctx, 300*time.Millisecond))
+		Must(s, wait.Sleep(s.ctx, 300*time.Millisecond))
 		Must(s, s.leader.Resume(s.ctx))
 	}},
 	{"stop the leader", true, func(s *scene) {
@@ -108,7 +110,7 @@ var injections = []injection{
 	}},
 	{"cut a follower off", false, func(s *scene) { s.cut(s.others[0].Number(), s.without(s.others[0])...) }},
 	{"cut the leader off", false, func(s *scene) { s.cut(s.leader.Number(), s.without(s.leader)...) }},
-	{cutClients, true, func(s *scene) { s.cut(cluster.Client, s.leader.Number()) }},
+	{cutClients, true, func(s *scene) { s.cut(fault.Client, s.leader.Number()) }},
 }
 
 const cutClients = "cut the clients off the leader"

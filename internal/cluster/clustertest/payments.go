@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // Teller is one client of a cluster.
@@ -66,7 +67,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 			var err error
 			if teller, err = p.k.Teller(limited, p.c, i, try); err != nil {
 				teller = nil
-				_ = cluster.Sleep(ctx, again)
+				_ = wait.Sleep(ctx, again)
 			}
 			cancel()
 			try++
@@ -82,14 +83,14 @@ func (p *Payments) client(ctx context.Context, i int) {
 		if err != nil {
 			teller.Close()
 			teller = nil
-			_ = cluster.Sleep(ctx, again)
+			_ = wait.Sleep(ctx, again)
 			continue
 		}
 		p.mu.Lock()
 		p.acked[id] = true
 		p.gap, p.last = max(p.gap, time.Since(p.last)), time.Now()
 		p.mu.Unlock()
-		_ = cluster.Sleep(ctx, rest)
+		_ = wait.Sleep(ctx, rest)
 	}
 	if teller != nil {
 		teller.Close()
@@ -100,7 +101,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 func (p *Payments) GoOn(more int) {
 	p.t.Helper()
 	goal := p.count() + more
-	Must(p.t, cluster.Retry(Within(p.t, WaitLimit), func() error {
+	Must(p.t, wait.Retry(Within(p.t, WaitLimit), func() error {
 		if n := p.count(); n < goal {
 			return fmt.Errorf("%d payments are acknowledged instead of %d", n, goal)
 		}
@@ -133,7 +134,7 @@ func (p *Payments) End(what string) (lost int) {
 	leader, others := Leader(p.t, p.c)
 	var there map[string]string
 	// A payment that its client gave up may commit during the reads. So only a lasting difference is an error.
-	if err := cluster.Retry(Within(p.t, settled), func() (err error) {
+	if err := wait.Retry(Within(p.t, settled), func() (err error) {
 		if there, err = p.k.Holds(ctx, p.c, leader.Number()); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // PaidTable creates the table of the payments on PostgreSQL.
@@ -30,7 +31,7 @@ func (t pgTeller) Close() {
 // OnPostgreSQL sets how the payments of a kind of PostgreSQL cluster are made and read.
 func OnPostgreSQL(k Kind) Kind {
 	k.Prepare = func(ctx context.Context, c cluster.Local) error {
-		return cluster.Retry(ctx, func() error { // a busy machine may not answer in the second that the URL allows
+		return wait.Retry(ctx, func() error { // a busy machine may not answer in the second that the URL allows
 			_, err := Execute(ctx, c.URL(), PaidTable)
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // Refusal is a start that must fail.
@@ -50,7 +51,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 			t.Errorf("%s %+v was started, want %q", r.Query, r.Options, r.Says)
 			continue
 		}
-		var missing cluster.MissingError
+		var missing host.MissingError
 		if errors.As(err, &missing) {
 			continue
 		}
@@ -71,7 +72,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, err := k.Launch(t.Context(), cluster.Options{Nodes: 1})
-	var missing cluster.MissingError
+	var missing host.MissingError
 	if !errors.As(err, &missing) || !strings.Contains(" "+strings.Join(packages, " ")+" ", " "+missing.Package+" ") {
 		t.Errorf("with nothing on the path: %v", err)
 	}

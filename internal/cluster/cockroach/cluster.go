@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // Cluster is a running CockroachDB cluster of equal nodes. Restart of a node returns when the node answers a query,
@@ -38,7 +40,7 @@ var (
 const replicas = 3
 
 // Start starts a cluster and returns when every node answers and every range has all its replicas. An error leaves
-// nothing behind. It is a cluster.MissingError if cockroach is not on PATH, and a *cluster.ParamError for a wrong
+// nothing behind. It is a host.MissingError if cockroach is not on PATH, and a *cluster.ParamError for a wrong
 // parameter. The parameters are:
 //
 //	election_ticks=6   ticks of 200 ms to wait for a silent leader; leases last as long, and so
@@ -110,12 +112,12 @@ func (c *Cluster) start(ctx context.Context) error {
 // initialize forms the cluster when the first node runs.
 func (c *Cluster) initialize(ctx context.Context) error {
 	first := c.List()[0]
-	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	return wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		limited, cancel := context.WithTimeout(ctx, changeTimeout)
 		defer cancel()
 		out, err := exec.CommandContext(limited, c.binary, "init", "--insecure", "--host="+first.sql.String()).CombinedOutput()
 		if err != nil && !strings.Contains(string(out), "already been initialized") {
-			return fmt.Errorf("cockroach init: %w: %s", err, cluster.LastLines(out))
+			return fmt.Errorf("cockroach init: %w: %s", err, host.LastLines(out))
 		}
 		return nil
 	})

@@ -7,9 +7,9 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // Add makes one more host with a node that joins the cluster. The node gets replicas later.
@@ -41,7 +41,7 @@ func (n *node) drain(ctx context.Context) error {
 	}
 	err := n.membership(ctx, "decommission", id, "--wait=none")
 	if err == nil {
-		err = cluster.RetryEvery(ctx, 100*time.Millisecond, func() error { return n.empty(ctx, id) })
+		err = wait.RetryEvery(ctx, 100*time.Millisecond, func() error { return n.empty(ctx, id) })
 	}
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func (n *node) forget(ctx context.Context) error {
 // membership runs `cockroach node …` for an id through any running node until it succeeds. A decommissioned id gets
 // no replicas and gives away its own.
 func (n *node) membership(ctx context.Context, command string, id int64, flags ...string) error {
-	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	return wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		err := errors.New("no node runs")
 		for _, via := range append(n.cluster.Others(n), n) {
 			if !via.Awake() {
@@ -104,7 +104,7 @@ func (n *node) membership(ctx context.Context, command string, id int64, flags .
 			if err == nil {
 				return nil
 			}
-			err = fmt.Errorf("cockroach node %s by %s: %w: %s", command, via.Name(), err, cluster.LastLines(out))
+			err = fmt.Errorf("cockroach node %s by %s: %w: %s", command, via.Name(), err, host.LastLines(out))
 		}
 		return err
 	})

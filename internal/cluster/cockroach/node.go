@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // node is a member of the cluster. Its folder and addresses stay; its process, its store and its CockroachDB id
 // change.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster   *Cluster
 	sql, http netip.AddrPort
 	id        atomic.Int64 // CockroachDB's id of its store; 0 before it has answered
@@ -36,13 +36,13 @@ type node struct {
 const cacheSize = "256MiB"
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}); err != nil {
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}); err != nil {
 		return nil, err
 	}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
@@ -76,7 +76,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 
 // ready waits until the node answers a query, which needs a formed cluster.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+	return wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		id, err := n.ask(ctx)
 		if err == nil {
 			n.id.Store(id)

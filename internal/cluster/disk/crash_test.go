@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 	"syscall"
 	"testing"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // ownerCommand makes this test program own a node on the file system and not end.
@@ -29,7 +29,7 @@ func owner() int {
 }
 
 func own() error {
-	record, err := cluster.NewRecord("test")
+	record, err := host.NewRecord("test")
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func own() error {
 	if err != nil {
 		return err
 	}
-	network, err := cluster.NewNetwork(context.Background(), 1, true)
+	network, err := netem.New(context.Background(), 1, true)
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(parent, "n0")
-	n := cluster.NewServer(0, network.Host(0), dir, dir+".log", cluster.Program{
+	n := host.NewServer(context.Background(), 0, network.Host(0), dir, dir+".log", host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
 			return exec.Command("sh", "-c", `while echo line; do sleep 0.01; done > "$0"`, filepath.Join(dir, "file")), nil
 		},
@@ -101,7 +101,7 @@ func TestCrash(t *testing.T) {
 			if mounts := mountsIn(t, parent); (len(mounts) > 0) != both {
 				t.Errorf("mounts: %v", mounts)
 			}
-			cleared, err := cluster.Clear(t.Context())
+			cleared, err := host.Clear(t.Context())
 			if err != nil || !strings.Contains(strings.Join(cleared, "\n"), "folder "+parent) {
 				t.Errorf("cleared %q, %v", cleared, err)
 			}
@@ -121,7 +121,7 @@ func childOf(t *testing.T, parent int) int {
 	}
 	for _, path := range paths {
 		line, _ := os.ReadFile(path)
-		if !strings.Contains(string(line), "\x00"+cluster.FaultFSCommand) {
+		if !strings.Contains(string(line), "\x00"+host.FaultFSCommand) {
 			continue
 		}
 		status, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "status"))

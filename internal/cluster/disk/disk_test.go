@@ -16,13 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 )
 
 // TestMain lets this test program serve file systems and be the server of a node.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case cluster.FaultFSCommand:
+		case host.FaultFSCommand:
 			if err := Serve(); err != nil {
 				os.Stderr.WriteString(err.Error() + "\n")
 				os.Exit(1)
@@ -67,10 +69,10 @@ func fast(t testing.TB) string {
 }
 
 // newNode returns a node with the file system in parent. Its server only sleeps unless another command is given.
-func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
+func newNode(t testing.TB, parent string, command ...string) *host.Server {
 	t.Helper()
 	needFUSE(t)
-	network, err := cluster.NewNetwork(t.Context(), 1, true)
+	network, err := netem.New(t.Context(), 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 		command = []string{"sleep", "3600"}
 	}
 	dir := filepath.Join(parent, "n0")
-	n := cluster.NewServer(0, network.Host(0), dir, dir+".log", cluster.Program{
+	n := host.NewServer(context.Background(), 0, network.Host(0), dir, dir+".log", host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) { return exec.Command(command[0], command[1:]...), nil },
 		Ready:   func(context.Context) error { return nil },
 		Join:    func(context.Context) error { return nil },
@@ -126,7 +128,7 @@ func mountsIn(t testing.TB, folder string) (found []string) {
 }
 
 // powerCut kills the node, loses its unsynced writes, and starts it again.
-func powerCut(t testing.TB, n *cluster.Server) {
+func powerCut(t testing.TB, n *host.Server) {
 	t.Helper()
 	if err := errors.Join(n.Kill(t.Context()), n.LoseUnsynced(), n.Restart(t.Context())); err != nil {
 		t.Fatal(err)
@@ -187,9 +189,9 @@ func TestProcessEnds(t *testing.T) {
 }
 
 // layerOf finds the process that serves a node's file system.
-func layerOf(t testing.TB, n *cluster.Server) int {
+func layerOf(t testing.TB, n *host.Server) int {
 	t.Helper()
-	records, err := cluster.Records()
+	records, err := host.Records()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +201,8 @@ func layerOf(t testing.TB, n *cluster.Server) int {
 		}
 		mounted := false
 		for _, l := range r.Made {
-			mounted = mounted || l.Kind == cluster.LeftMount && l.Name == n.Dir()
-			if mounted && l.Kind == cluster.LeftProcess {
+			mounted = mounted || l.Kind == host.LeftMount && l.Name == n.Dir()
+			if mounted && l.Kind == host.LeftProcess {
 				return l.PID
 			}
 		}

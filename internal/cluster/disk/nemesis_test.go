@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/patroni"
 	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/fault"
@@ -34,7 +35,7 @@ func TestNemesis(t *testing.T) {
 			t.Fatal(err)
 		}
 		hurt, err := nemesis.New(c, c.Network(), nemesis.Script{fault}, 1)
-		var missing cluster.MissingError
+		var missing host.MissingError
 		if errors.As(err, &missing) {
 			t.Skipf("skipped engine: faketime: install the Debian package %s", missing.Package)
 		}

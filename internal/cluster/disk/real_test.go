@@ -20,6 +20,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	postgres "stroppy/internal/cluster/postgres/server"
 )
 
@@ -38,7 +39,7 @@ func startKind[C cluster.Local](t testing.TB, engine string, start func(context.
 	needFUSE(t)
 	o.Nodes, o.Loopback = max(o.Nodes, 1), true
 	c, err := start(t.Context(), o)
-	var missing cluster.MissingError
+	var missing host.MissingError
 	if errors.As(err, &missing) {
 		t.Skipf("skipped engine: %s: install the Debian package %s", engine, missing.Package)
 	}

@@ -8,19 +8,18 @@ import (
 	"net/rpc/jsonrpc"
 	"os"
 	"os/signal"
+	"stroppy/internal/cluster/host"
 	"sync"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
-
-	"stroppy/internal/cluster"
 )
 
 // mostFiles is Linux's default limit of the open files of a process, fs.nr_open.
 const mostFiles = 1 << 20
 
-// service serves the file system by net/rpc, which calls its exported methods. cluster.Server documents them.
+// service serves the file system by net/rpc, which calls its exported methods. host.Server documents them.
 type service struct {
 	mu     sync.Mutex
 	point  string // where it is mounted; empty: not mounted
@@ -39,14 +38,14 @@ func Serve() error {
 	log.SetFlags(log.Ltime | log.Lmicroseconds)
 	s := &service{}
 	server := rpc.NewServer()
-	if err := server.RegisterName(cluster.FaultFSService, s); err != nil {
+	if err := server.RegisterName(host.FaultFSService, s); err != nil {
 		return fmt.Errorf("serve a file system: %w", err)
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	ended := make(chan struct{})
 	go func() {
-		server.ServeCodec(jsonrpc.NewServerCodec(cluster.Pipes{ReadCloser: os.Stdin, Out: os.Stdout}))
+		server.ServeCodec(jsonrpc.NewServerCodec(host.Pipes{ReadCloser: os.Stdin, Out: os.Stdout}))
 		close(ended)
 	}()
 	select {
@@ -56,7 +55,7 @@ func Serve() error {
 	return s.Unmount(struct{}{}, nil)
 }
 
-func (s *service) Mount(args cluster.FaultFSMount, _ *struct{}) error {
+func (s *service) Mount(args host.FaultFSMount, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.point != "" {

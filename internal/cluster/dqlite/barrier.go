@@ -8,11 +8,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"stroppy/internal/cluster/wait"
 
 	"github.com/canonical/go-dqlite/client"
 	"github.com/canonical/go-dqlite/driver"
-
-	"stroppy/internal/cluster"
 )
 
 // barrierDatabase is an internal database, beside the one in the URL.
@@ -71,7 +70,7 @@ func (n *node) applied(ctx context.Context, mark string) error {
 		return fmt.Errorf("%s does not answer: %w", n.Name(), err)
 	}
 	defer conn.Close()
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		files, err := conn.Dump(ctx, barrierDatabase)
 		if err != nil {
 			return fmt.Errorf("read the data of %s: %w", n.Name(), err)

@@ -16,6 +16,7 @@ import (
 	"github.com/canonical/go-dqlite/client"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // Cluster is a running dqlite cluster. Restart of a node returns when the node knows a leader, which needs a majority
@@ -112,7 +113,7 @@ func (c *Cluster) ask(ctx context.Context, question func(ctx context.Context, le
 
 // Leader returns the number of the node that accepts writes. While there is none it waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
 			info, err := leader.Leader(ctx)
 			if err != nil {
@@ -133,7 +134,7 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 // MoveLeader moves leadership to a voting node.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(n *node) error {
-		return cluster.Retry(ctx, func() error {
+		return wait.Retry(ctx, func() error {
 			return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
 				if info, err := leader.Leader(ctx); err != nil || info.Address == n.address {
 					return err

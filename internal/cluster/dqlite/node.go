@@ -9,12 +9,12 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
 	"time"
 
 	"github.com/canonical/go-dqlite/client"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -26,20 +26,20 @@ const (
 
 // node is a member of the cluster. Its folder and address stay; its process and its member id change.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster *Cluster
 	address string // host:port, for clients and for the other nodes
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	var endpoint netip.AddrPort
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{9000: &endpoint}); err != nil {
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{9000: &endpoint}); err != nil {
 		return nil, err
 	}
 	n := &node{cluster: c, address: endpoint.String()}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
 	})
@@ -80,7 +80,7 @@ func (n *node) seesLeader(ctx context.Context) (string, error) {
 
 // ready waits until the node is a member and knows the leader.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		if _, err := n.seesLeader(ctx); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (n *node) Replace(ctx context.Context) error {
 
 // join removes the node's old member, whose vote and log are lost.
 func (n *node) join(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		return n.cluster.ask(ctx, func(ctx context.Context, leader *client.Client) error {
 			member, err := memberAt(ctx, leader, n.address)
 			if errors.Is(err, errNoMember) {

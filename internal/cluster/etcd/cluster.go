@@ -34,7 +34,7 @@ var (
 )
 
 // Start starts a cluster and returns when every node answers a linearizable read. The parameter set.FLAG=VALUE starts
-// every node with --FLAG=VALUE. An error leaves nothing behind. It is a cluster.MissingError if etcd is not
+// every node with --FLAG=VALUE. An error leaves nothing behind. It is a host.MissingError if etcd is not
 // installed.
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	flags, err := flagsOf(o.Params)

@@ -19,6 +19,8 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // teller writes keys through one node.
@@ -200,7 +202,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	}
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		if !nodes[0].Running() {
 			return errors.New("the node was not started")
 		}
@@ -225,7 +227,7 @@ func TestStartRefuses(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	found, err := cluster.Find("etcd", "etcd-server")
+	found, err := host.Find("etcd", "etcd-server")
 	clustertest.Need(t, "etcd", err)
 	kind().Programs(t, found)
 }
@@ -248,7 +250,7 @@ func TestParentDeath(t *testing.T) {
 	clustertest.Orphan(t, marker+"="+dir)
 	endpoint, err := os.ReadFile(place(dir))
 	clustertest.Must(t, err)
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		conn, err := net.Dial("tcp", string(endpoint))
 		if err != nil {
 			return nil

@@ -10,12 +10,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // Leader returns the number of the node that a majority of the nodes names as the leader of one term. While there is
 // none, or it is dead or paused, Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		leader := c.named(ctx)
 		if leader == nil {
 			return errors.New("no running node leads")
@@ -47,7 +48,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 		if !target.Awake() {
 			return fmt.Errorf("%s does not run", target.Name())
 		}
-		return cluster.Retry(ctx, func() error {
+		return wait.Retry(ctx, func() error {
 			leader := c.named(ctx)
 			if leader == nil {
 				return errors.New("no running node leads")
@@ -145,7 +146,7 @@ func (n *node) join(ctx context.Context) error {
 // change calls do for the node through another node that answers a linearizable read, until it succeeds. With the
 // default --strict-reconfig-check, etcd refuses changes until a node has been connected to the others for 5 s.
 func (n *node) change(ctx context.Context, do func(via *node) error) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		err := errors.New("no other node runs")
 		for _, via := range n.cluster.List() {
 			if via == n || !via.Awake() {

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"os/exec"
 	"runtime"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // shutdownLimit bounds a clean shutdown, in which a leader first hands leadership over.
@@ -18,7 +18,7 @@ const shutdownLimit = 15 * time.Second
 
 // node is a member of the cluster. Its folder and addresses stay; its process and its member id change.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster      *Cluster
 	client, peer netip.AddrPort
 	id           atomic.Uint64 // member id, 0 before it has answered
@@ -26,13 +26,13 @@ type node struct {
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}); err != nil {
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}); err != nil {
 		return nil, err
 	}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
@@ -90,7 +90,7 @@ func (m Member) Command(binary, members, state, token string, flags ...string) *
 
 // ready waits until the node answers a linearizable read.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		if err := n.read(ctx); err != nil {
 			return err
 		}

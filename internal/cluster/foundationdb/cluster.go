@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // Cluster is a running FoundationDB cluster. The node with the cluster controller counts as its leader. Restart of a
@@ -36,7 +37,7 @@ var (
 )
 
 // Start starts a cluster and returns when all nodes have joined and the data are healthy. An error leaves nothing
-// behind. It is a cluster.MissingError if fdbserver or fdbcli is not on PATH, and a *cluster.ParamError for a wrong
+// behind. It is a host.MissingError if fdbserver or fdbcli is not on PATH, and a *cluster.ParamError for a wrong
 // parameter. The parameters are:
 //
 //	redundancy=double  single, double or triple; default for three nodes or more: double
@@ -57,7 +58,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	cli, noCLI := o.Find("fdbcli", "")
 	return cluster.Launch(ctx, cluster.Kind{Name: "fdb", PortTaken: "Address already in use", Lacks: cmp.Or(noServer, noCLI)}, o,
 		func() *Cluster {
-			c := &Cluster{server: server, cli: cli, params: params, seen: lastStatus{lock: cluster.NewLock()}}
+			c := &Cluster{server: server, cli: cli, params: params, seen: lastStatus{lock: wait.NewLock()}}
 			c.NodeSet = cluster.NewNodeSet("the FoundationDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},
@@ -78,7 +79,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.Each(func(n *node) error { return n.Restart(ctx) }); err != nil {
 		return err
 	}
-	err = cluster.RetryEvery(ctx, askAgain, func() error {
+	err = wait.RetryEvery(ctx, askAgain, func() error {
 		err := c.command(ctx, changeTimeout, "configure", "new", c.params.redundancy, c.params.storage)
 		if err != nil && strings.Contains(err.Error(), "already exists") {
 			return nil
@@ -134,7 +135,7 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 		err = s.coordinated(c.wanted())
 	}
 	if err != nil {
-		_ = cluster.Sleep(ctx, askAgain) // each query starts a process
+		_ = wait.Sleep(ctx, askAgain) // each query starts a process
 	}
 	return err
 }
@@ -150,7 +151,7 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 		spare = 1 // the loss of a node that is down is counted already
 	}
 	if err := s.whole(spare); err != nil {
-		_ = cluster.Sleep(ctx, askAgain)
+		_ = wait.Sleep(ctx, askAgain)
 		return err
 	}
 	return nil
@@ -158,7 +159,7 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 
 // coordinate sets the coordinators.
 func (c *Cluster) coordinate(ctx context.Context, addresses []string) error {
-	return cluster.RetryEvery(ctx, askAgain, func() error {
+	return wait.RetryEvery(ctx, askAgain, func() error {
 		s, err := c.status(ctx)
 		if err == nil && s.sameCoordinators(addresses) {
 			return nil
@@ -180,7 +181,7 @@ func (n *node) URL() string { return "fdb:" + n.file() }
 // Leader returns the number of the node with the cluster controller. While there is none, or it is dead or paused,
 // Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = cluster.RetryEvery(ctx, askAgain, func() error {
+	err = wait.RetryEvery(ctx, askAgain, func() error {
 		n, err := c.leading(ctx)
 		if err == nil {
 			number = n.Number()
@@ -220,13 +221,13 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			return nil
 		}
 		class := func(ctx context.Context, class string) error {
-			return cluster.RetryEvery(ctx, askAgain, func() error {
+			return wait.RetryEvery(ctx, askAgain, func() error {
 				return c.command(ctx, askTimeout, "setclass", target.address(), class)
 			})
 		}
 		err := class(ctx, "cluster_controller")
 		if err == nil {
-			err = cluster.RetryEvery(ctx, askAgain, func() error {
+			err = wait.RetryEvery(ctx, askAgain, func() error {
 				n, err := c.leading(ctx)
 				if err == nil && n != target {
 					err = fmt.Errorf("%s is still the cluster controller", n.Name())
@@ -242,7 +243,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 
 // lastStatus is the last answer, for all callers that ask at the same time.
 type lastStatus struct {
-	lock cluster.Lock
+	lock wait.Lock
 	at   time.Time // start of the query
 	status
 }

@@ -6,9 +6,10 @@ import (
 	"context"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
-var errMissing = cluster.MissingError{Hint: "this stroppy was built without FoundationDB: install the packages foundationdb-clients and foundationdb-server, " +
+var errMissing = host.MissingError{Hint: "this stroppy was built without FoundationDB: install the packages foundationdb-clients and foundationdb-server, " +
 	"and build with CGO_ENABLED=1 go build -tags fdb ./cmd/stroppy"}
 
 // Start checks the parameters and returns an error that names the missing packages.

@@ -15,10 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -36,23 +36,23 @@ const (
 
 // node is one machine of the cluster. Its folder and addresses stay; its processes and its data change.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster   *Cluster
 	endpoints []netip.AddrPort // of its processes
 }
 
 // newNode makes the folder of a node and describes its servers.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{cluster: c, endpoints: make([]netip.AddrPort, c.params.processes)}
 	taken := map[int]*netip.AddrPort{}
 	for i := range n.endpoints {
 		taken[4500+i] = &n.endpoints[i]
 	}
-	if err := c.TakeEndpoints(ctx, host, taken); err != nil {
+	if err := c.TakeEndpoints(ctx, on, taken); err != nil {
 		return nil, err
 	}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
 	})
@@ -136,7 +136,7 @@ func (n *node) shared() []string {
 // ready waits until the node has joined. Before the database is formed, it waits until the servers listen.
 func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.formed.Load() {
-		return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+		return wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
 			for _, address := range n.addresses() {
 				conn, err := net.DialTimeout("tcp", address, dialTimeout)
 				if err != nil {
@@ -147,7 +147,7 @@ func (n *node) ready(ctx context.Context) error {
 			return nil
 		})
 	}
-	return cluster.RetryEvery(ctx, askAgain, func() error {
+	return wait.RetryEvery(ctx, askAgain, func() error {
 		s, err := n.cluster.status(ctx)
 		if err == nil {
 			err = s.joined(n.addresses())
@@ -187,7 +187,7 @@ func (n *node) Replace(ctx context.Context) error {
 			return err
 		}
 		if c.params.exclude {
-			err := cluster.RetryEvery(ctx, askAgain, func() error {
+			err := wait.RetryEvery(ctx, askAgain, func() error {
 				return c.command(ctx, changeTimeout, append([]string{"include"}, n.addresses()...)...)
 			})
 			if err != nil {
@@ -200,7 +200,7 @@ func (n *node) Replace(ctx context.Context) error {
 
 // exclude waits until the node has no data. An unhealthy cluster asks to try again.
 func (c *Cluster) exclude(ctx context.Context, n *node) error {
-	return cluster.RetryEvery(ctx, askAgain, func() error {
+	return wait.RetryEvery(ctx, askAgain, func() error {
 		return c.command(ctx, excludeTimeout, append([]string{"exclude"}, n.addresses()...)...)
 	})
 }
@@ -219,10 +219,10 @@ func (c *Cluster) ask(ctx context.Context, limit time.Duration, words ...string)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("fdbcli, %s: %w: %s", line, err, cluster.LastLines(append(out.Bytes(), complaints.Bytes()...)))
+		return nil, fmt.Errorf("fdbcli, %s: %w: %s", line, err, host.LastLines(append(out.Bytes(), complaints.Bytes()...)))
 	}
 	if text := out.String(); strings.Contains(text, "ERROR:") {
-		return nil, fmt.Errorf("fdbcli, %s: %s", line, cluster.LastLines(out.Bytes()))
+		return nil, fmt.Errorf("fdbcli, %s: %s", line, host.LastLines(out.Bytes()))
 	}
 	return out.Bytes(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // Cluster is a running InfiniSQL server. It keeps everything in memory: after a Restart it has its user and an empty
@@ -39,18 +40,18 @@ func findPrograms(o cluster.Options) (p programs, err error) {
 	const hint = "build InfiniSQL 0.1.2-alpha and put infinisqld and infinisqlmgr.py on PATH; no Debian package has them"
 	for program, path := range map[string]*string{"infinisqld": &p.server, "infinisqlmgr.py": &p.manager} {
 		*path, err = o.Find(program, "")
-		if errors.As(err, new(cluster.MissingError)) {
-			err = cluster.MissingError{Program: program, Hint: hint}
+		if errors.As(err, new(host.MissingError)) {
+			err = host.MissingError{Program: program, Hint: hint}
 		}
 		if err != nil {
 			return p, err
 		}
 	}
-	p.python, err = cluster.Find("python3", "python3")
+	p.python, err = host.Find("python3", "python3")
 	return p, err
 }
 
-// launch starts a server and returns when it answers. An error leaves nothing behind. It is a cluster.MissingError if
+// launch starts a server and returns when it answers. An error leaves nothing behind. It is a host.MissingError if
 // a program is missing, and a *cluster.ParamError for a wrong parameter. The only parameter is:
 //
 //	procedures=DIR   folder of the libraries with procedures; default: procs beside

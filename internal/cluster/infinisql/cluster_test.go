@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/infinisql"
 )
@@ -71,7 +72,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	var missing cluster.MissingError
+	var missing host.MissingError
 	if _, err := Starter(infinisql.Prepare)(t.Context(), cluster.Options{Nodes: 1}); !errors.As(err, &missing) || !strings.Contains(err.Error(), "infinisqlmgr.py on PATH") {
 		t.Errorf("without the programs: %v", err)
 	}

@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
 	"text/template"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -33,19 +33,19 @@ var configurationTemplate = template.Must(template.New("node.conf").Parse(config
 
 // node is the server.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster                         *Cluster
 	sql, admin, management, gateway netip.AddrPort
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{15432: &n.sql, 11521: &n.admin, 11520: &n.management, 11530: &n.gateway}); err != nil {
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{15432: &n.sql, 11521: &n.admin, 11520: &n.management, 11530: &n.gateway}); err != nil {
 		return nil, err
 	}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready,
 		Death: syscall.SIGTERM, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
@@ -75,7 +75,7 @@ func (n *node) readyFile() string { return filepath.Join(n.Dir(), "ready") }
 
 // ready waits until the manager is done and the server has the user.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+	return wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		if _, err := os.Stat(n.readyFile()); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"stroppy/internal/fault"
 	"sync"
 	"syscall"
 	"time"
@@ -12,8 +13,6 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-
-	"stroppy/internal/cluster"
 )
 
 // Echoes show the rate at which a node can send, because its kernel sends them back unchanged. The probe offers twice
@@ -143,7 +142,7 @@ func (m measured) wide(limit int64) error {
 }
 
 // measureRate measures which rate a node sends back if twice a limit is offered.
-func (p *probe) measureRate(ctx context.Context, node int, link cluster.Link) (m measured, err error) {
+func (p *probe) measureRate(ctx context.Context, node int, link fault.Link) (m measured, err error) {
 	ip, err := p.address(node)
 	if err != nil {
 		return m, err

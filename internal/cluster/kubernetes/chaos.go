@@ -7,14 +7,14 @@ import (
 	"io"
 	"os"
 	"strings"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"stroppy/internal/cluster"
 )
 
 // Chaos Mesh's API version v1alpha1 (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).
@@ -94,7 +94,7 @@ func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, err
 
 // injected waits until Chaos Mesh reports that a fault is injected into all its pods.
 func (a *API) injected(ctx context.Context, o *Object) error {
-	err := cluster.RetryEvery(ctx, removeEvery, func() error {
+	err := wait.RetryEvery(ctx, removeEvery, func() error {
 		now, err := a.Get(ctx, o.GroupVersionKind(), o.GetName())
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func records(o *Object) string {
 func (x *chaos) heal(ctx context.Context) error {
 	return each(x.objects, func(o *Object) error {
 		forced := false
-		err := cluster.RetryEvery(ctx, removeEvery, func() error {
+		err := wait.RetryEvery(ctx, removeEvery, func() error {
 			there, err := x.cluster.api.list(ctx, o.GroupVersionKind(), RunLabel+"="+x.cluster.run)
 			if err != nil {
 				return x.cluster.api.explain(err)
@@ -180,16 +180,16 @@ const workflow = "Workflow"
 
 // Chaos makes Chaos Mesh inject the objects of a YAML file, in the namespace of the cluster and with names of this
 // run. The effect is only what Chaos Mesh reports.
-func (c *Cluster) Chaos(ctx context.Context, file string) (cluster.Effect, error) {
+func (c *Cluster) Chaos(ctx context.Context, file string) (fault.Effect, error) {
 	objects, err := readChaos(file)
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
 	x, err := c.injectAll(ctx, objects)
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
-	return cluster.Effect{Seen: "injected, according to Chaos Mesh", Heal: func(ctx context.Context) (string, error) {
+	return fault.Effect{Seen: "injected, according to Chaos Mesh", Heal: func(ctx context.Context) (string, error) {
 		return "gone, according to Chaos Mesh", x.heal(ctx)
 	}}, nil
 }

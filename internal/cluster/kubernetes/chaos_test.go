@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/fault"
 )
 
 // chosen returns a cluster whose pods need not run.
@@ -35,17 +35,17 @@ const injectWithin = 8 * time.Second
 // inject must be an error and leave nothing behind.
 func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-chaos")
-	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
+	if why := x.LinkFaults(fault.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults: %s", why)
 	}
 	api := x.api
 	x.api = nil // later calls do not ask the API server
-	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
+	if why := x.LinkFaults(fault.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults any more: %s", why)
 	}
 	x.api = api
-	says(t, x.LinkFaults(cluster.ToClient), "cannot be cut")
-	if why := x.LinkFaults(cluster.Bandwidth); why != nil {
+	says(t, x.LinkFaults(fault.ToClient), "cannot be cut")
+	if why := x.LinkFaults(fault.Bandwidth); why != nil {
 		t.Errorf("links can have no limit: %s", why)
 	}
 	says(t, x.nodes[0].Steered(), "this kind of server cannot be asked for its time")
@@ -70,9 +70,9 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	}{
 		"network": {"NetworkChaos", []map[string]any{
 			partitionSpec(x.network, direction{[]int{0}, []int{1, 2}}),
-			degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond}),
-			degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25}),
-			degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000}),
+			degradeSpec(x.network, []int{0}, fault.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond}),
+			degradeSpec(x.network, []int{0, 1}, fault.Link{Loss: 0.25}),
+			degradeSpec(x.network, []int{0, 2}, fault.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, fault.Link{Bandwidth: 4000}),
 		}},
 		"disks":      {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
 		"processors": {stressChaos, []map[string]any{stressSpec(x, 0, "plain", 1), stressSpec(x, 2, "plain", 256)}},
@@ -101,7 +101,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 		says(t, err, "apply iochaos", wrong)
 	}
 	faultsLeft(t, x.api)
-	_, err = x.Partition(t.Context(), []cluster.Cut{{From: cluster.Client, To: 0}})
+	_, err = x.Partition(t.Context(), []fault.Cut{{From: fault.Client, To: 0}})
 	says(t, err, "cannot be cut")
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 // timeChaos changes the time that the processes of a container see (TimeChaosSpec).
@@ -43,8 +43,8 @@ func (n *node) Now(ctx context.Context) (time.Time, error) {
 
 // JumpClock moves the clock of the node's server by a duration. The pod's processes and their children see it. A new
 // pod has the right time.
-func (n *node) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
-	e, err := cluster.JumpClock(ctx, n, by, func(ctx context.Context) (func(context.Context) error, error) {
+func (n *node) JumpClock(ctx context.Context, by time.Duration) (fault.Effect, error) {
+	e, err := host.JumpClock(ctx, n, by, func(ctx context.Context) (func(context.Context) error, error) {
 		x, err := n.cluster.inject(ctx, timeChaos, clockSpec(n.cluster, n.number, by))
 		if err != nil {
 			return nil, fmt.Errorf("change the clock of %s: %w", n.Name(), err)

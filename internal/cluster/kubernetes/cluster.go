@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/system"
 )
 
@@ -24,8 +25,8 @@ type Cluster struct {
 	kind     *Kind
 	api      *API
 	spec     *Spec
-	run      string          // names the objects of this run: the database, or only the faults and the probe
-	record   *cluster.Record // nil if this machine keeps none
+	run      string       // names the objects of this run: the database, or only the faults and the probe
+	record   *host.Record // nil if this machine keeps none
 	owner    *ownership
 	pods     *podWatch
 	nodes    []*node
@@ -72,7 +73,7 @@ type movable struct {
 
 func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *Cluster, err error) {
 	asked, err := k.read(o, version)
-	if o.DryRun && (err == nil || errors.As(err, new(cluster.MissingError))) {
+	if o.DryRun && (err == nil || errors.As(err, new(host.MissingError))) {
 		return nil, k.plan(asked, err)
 	}
 	if err != nil {
@@ -145,14 +146,14 @@ func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
 // begin records, here and in Kubernetes, what is about to be made.
 func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err error) {
 	if system.Supported() == nil { // on other systems only the lease finds the objects again
-		if c.record, err = cluster.NewRecord(fmt.Sprintf("k8s/%s:%d", c.kind.Name, c.spec.Nodes)); err != nil {
+		if c.record, err = host.NewRecord(fmt.Sprintf("k8s/%s:%d", c.kind.Name, c.spec.Nodes)); err != nil {
 			return err
 		}
 		text, err := json.Marshal(leftover{a.Kubeconfig, a.Context, c.api.Namespace, c.run})
 		if err != nil {
 			return err
 		}
-		if err := c.record.Add(cluster.Leftover{Kind: cluster.LeftObjects, Name: string(text)}); err != nil {
+		if err := c.record.Add(host.Leftover{Kind: host.LeftObjects, Name: string(text)}); err != nil {
 			return err
 		}
 	}

@@ -8,12 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"stroppy/internal/fault"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 // ioChaos makes calls to the files of a container's volume fail or take longer (IOChaosSpec).
@@ -47,17 +46,17 @@ func (n *node) DiskFaults() error {
 
 // FillDisk makes operations that need space on the volume fail: writes and new names. If the server ends because of
 // this, Kubernetes starts it again on a volume without the fault.
-func (n *node) FillDisk(ctx context.Context) (cluster.Effect, error) {
+func (n *node) FillDisk(ctx context.Context) (fault.Effect, error) {
 	v, err := n.injectVolume(ctx, seenWithin, fullDisk())
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
 	return v.full(ctx)
 }
 
 // full returns the effect of a full volume.
-func (v *volume) full(ctx context.Context) (e cluster.Effect, err error) {
-	e = cluster.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
+func (v *volume) full(ctx context.Context) (e fault.Effect, err error) {
+	e = fault.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
 		return v.heal(ctx, func(ctx context.Context) (string, error) {
 			_, err := v.write(ctx)
 			return "a write found space", err
@@ -113,18 +112,18 @@ func noSpace(text string) bool {
 const writesSeen = 3
 
 // SlowDisk makes every call to the volume of the node's server take longer by perCall.
-func (n *node) SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Effect, error) {
+func (n *node) SlowDisk(ctx context.Context, perCall time.Duration) (fault.Effect, error) {
 	const calls = 10 // approximate number of calls per write
 	v, err := n.injectVolume(ctx, seenWithin+writesSeen*calls*perCall, slowDisk(perCall))
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
 	return v.slow(ctx, perCall)
 }
 
 // slow returns the effect of a slow volume.
-func (v *volume) slow(ctx context.Context, perCall time.Duration) (e cluster.Effect, err error) {
-	e = cluster.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
+func (v *volume) slow(ctx context.Context, perCall time.Duration) (e fault.Effect, err error) {
+	e = fault.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
 		return v.heal(ctx, func(ctx context.Context) (string, error) {
 			times, err := v.writes(ctx)
 			if err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/fault"
 )
 
 // writers is a database whose servers can be made to write, if a write function is given.
@@ -294,9 +294,9 @@ func testDisks(t *testing.T, c *kubetest.ControlPlane) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go standInOf(ctx, x.api, ioChaos, "")
-	for name, inject := range map[string]func() (cluster.Effect, error){
-		"full": func() (cluster.Effect, error) { return n.FillDisk(t.Context()) },
-		"slow": func() (cluster.Effect, error) { return n.SlowDisk(t.Context(), 200*time.Millisecond) },
+	for name, inject := range map[string]func() (fault.Effect, error){
+		"full": func() (fault.Effect, error) { return n.FillDisk(t.Context()) },
+		"slow": func() (fault.Effect, error) { return n.SlowDisk(t.Context(), 200*time.Millisecond) },
 	} {
 		e, err := inject()
 		if err != nil || !strings.HasSuffix(e.Seen, ", by Chaos Mesh") || e.EndsItself || e.Still(t.Context()) != nil {

@@ -55,7 +55,7 @@ type Kind struct {
 	// Settings returns why a setting of the server cannot be given; nil: none can.
 	Settings func(name, value string) error
 	// Check returns why a cluster with this Spec is not possible, before anything is made or asked. It returns a
-	// *cluster.ParamError for a wrong parameter. It returns a cluster.MissingError last, if this build lacks
+	// *cluster.ParamError for a wrong parameter. It returns a host.MissingError last, if this build lacks
 	// something.
 	Check func(s *Spec) error
 }

@@ -20,18 +20,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // TestDirections checks that the directions cut exactly the given cuts.
 func TestDirections(t *testing.T) {
-	cut := func(pairs ...int) (list []cluster.Cut) {
+	cut := func(pairs ...int) (list []fault.Cut) {
 		for i := 0; i < len(pairs); i += 2 {
-			list = append(list, cluster.Cut{From: pairs[i], To: pairs[i+1]})
+			list = append(list, fault.Cut{From: pairs[i], To: pairs[i+1]})
 		}
 		return list
 	}
 	for name, c := range map[string]struct {
-		cuts  []cluster.Cut
+		cuts  []fault.Cut
 		count int
 	}{
 		"one from two":   {cut(0, 1, 0, 2, 1, 0, 2, 0), 2},
@@ -41,16 +42,16 @@ func TestDirections(t *testing.T) {
 		"none":           {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []cluster.Cut
+			var got []fault.Cut
 			list := directions(c.cuts)
 			for _, d := range list {
 				for _, from := range d.from {
 					for _, to := range d.to {
-						got = append(got, cluster.Cut{From: from, To: to})
+						got = append(got, fault.Cut{From: from, To: to})
 					}
 				}
 			}
-			order := func(a, b cluster.Cut) int { return 10*(a.From-b.From) + a.To - b.To }
+			order := func(a, b fault.Cut) int { return 10*(a.From-b.From) + a.To - b.To }
 			want := slices.Clone(c.cuts)
 			slices.SortFunc(want, order)
 			slices.SortFunc(got, order)
@@ -255,20 +256,20 @@ func TestWorse(t *testing.T) {
 	}
 	for _, c := range []struct {
 		before, now measured
-		link        cluster.Link
+		link        fault.Link
 		worse       bool
 	}{
-		{round(5, 0, ms), round(5, 0, 101*ms), cluster.Link{Delay: 100 * ms}, true},
-		{round(5, 0, ms), round(5, 0, 30*ms), cluster.Link{Delay: 100 * ms}, false},
-		{round(5, 0, ms), round(5, 0, 70*ms), cluster.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
-		{round(200, 0, ms), round(200, 12, ms), cluster.Link{Loss: 0.1}, true},
-		{round(200, 0, ms), round(200, 0, ms), cluster.Link{Loss: 0.1}, false},
-		{echoes(2000, 2000, 20), echoes(2000, 1050, 10), cluster.Link{Bandwidth: 1000}, true},
-		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes), cluster.Link{Bandwidth: 1000}, true},
-		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes-1), cluster.Link{Bandwidth: 1000}, false}, // as of a node that is cut off
-		{echoes(2000, 2000, 20), echoes(2000, 0, 0), cluster.Link{Bandwidth: 1000}, false},
-		{echoes(2000, 2000, 20), echoes(2000, 1400, 14), cluster.Link{Bandwidth: 1000}, false},
-		{echoes(2000, 2000, 20), echoes(1100, 1000, 10), cluster.Link{Bandwidth: 1000}, false}, // too little was offered
+		{round(5, 0, ms), round(5, 0, 101*ms), fault.Link{Delay: 100 * ms}, true},
+		{round(5, 0, ms), round(5, 0, 30*ms), fault.Link{Delay: 100 * ms}, false},
+		{round(5, 0, ms), round(5, 0, 70*ms), fault.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
+		{round(200, 0, ms), round(200, 12, ms), fault.Link{Loss: 0.1}, true},
+		{round(200, 0, ms), round(200, 0, ms), fault.Link{Loss: 0.1}, false},
+		{echoes(2000, 2000, 20), echoes(2000, 1050, 10), fault.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes), fault.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes-1), fault.Link{Bandwidth: 1000}, false}, // as of a node that is cut off
+		{echoes(2000, 2000, 20), echoes(2000, 0, 0), fault.Link{Bandwidth: 1000}, false},
+		{echoes(2000, 2000, 20), echoes(2000, 1400, 14), fault.Link{Bandwidth: 1000}, false},
+		{echoes(2000, 2000, 20), echoes(1100, 1000, 10), fault.Link{Bandwidth: 1000}, false}, // too little was offered
 	} {
 		if got := c.now.worse(c.before, c.link) == nil; got != c.worse {
 			t.Errorf("%v after %v with %+v: worse is %v", c.now, c.before, c.link, got)

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 // network is the links of the pods, which Chaos Mesh cuts and slows down. A pod of its own, the probe, sees the
@@ -27,23 +27,23 @@ type network struct {
 var errClientCut = errors.New("the connection of this program to the pods cannot be cut: cut the pods off from each other")
 
 // LinkFaults returns why links cannot have faults, or nil if they can.
-func (n *network) LinkFaults(kind cluster.LinkFault) error {
-	if kind == cluster.ToClient {
+func (n *network) LinkFaults(kind fault.LinkFault) error {
+	if kind == fault.ToClient {
 		return errClientCut
 	}
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
 }
 
 // Partition drops all packets in the given directions.
-func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
+func (n *network) Partition(ctx context.Context, cuts []fault.Cut) (fault.Effect, error) {
 	for _, c := range cuts {
-		if c.From == cluster.Client || c.To == cluster.Client {
-			return cluster.Effect{}, errClientCut
+		if c.From == fault.Client || c.To == fault.Client {
+			return fault.Effect{}, errClientCut
 		}
 	}
 	seen, err := n.observer(ctx)
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
 	var specs []map[string]any
 	for _, d := range directions(cuts) {
@@ -51,7 +51,7 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 	}
 	from := senders(cuts)
 	return n.effect(ctx, specs, from, func(ctx context.Context) (string, error) {
-		return cluster.Ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
+		return fault.Ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
 	}, func(ctx context.Context) (string, error) {
 		return n.names(from) + " reach the probe again", each(from, func(i int) error { return seen.answers(ctx, i) })
 	})
@@ -69,7 +69,7 @@ func partitionSpec(n *network, d direction) map[string]any {
 type direction struct{ from, to []int }
 
 // directions combines cuts into few directions: pods that are cut off from the same pods are together.
-func directions(cuts []cluster.Cut) (list []direction) {
+func directions(cuts []fault.Cut) (list []direction) {
 	to := map[int][]int{}
 	for _, c := range cuts {
 		to[c.From] = append(to[c.From], c.To)
@@ -86,7 +86,7 @@ func directions(cuts []cluster.Cut) (list []direction) {
 	return list
 }
 
-func senders(cuts []cluster.Cut) (list []int) {
+func senders(cuts []fault.Cut) (list []int) {
 	for _, c := range cuts {
 		list = append(list, c.From)
 	}
@@ -95,10 +95,10 @@ func senders(cuts []cluster.Cut) (list []int) {
 }
 
 // Degrade makes the outgoing links of the nodes slow, lossy or limited.
-func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
+func (n *network) Degrade(ctx context.Context, nodes []int, link fault.Link) (fault.Effect, error) {
 	seen, err := n.observer(ctx)
 	if err != nil {
-		return cluster.Effect{}, err
+		return fault.Effect{}, err
 	}
 	before := make([]measured, len(nodes))
 	at := map[int]int{}
@@ -114,7 +114,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 		})
 	})
 	if err != nil {
-		return cluster.Effect{}, fmt.Errorf("measure the links of %s before the fault: %w", n.names(nodes), err)
+		return fault.Effect{}, fmt.Errorf("measure the links of %s before the fault: %w", n.names(nodes), err)
 	}
 	var mu sync.Mutex
 	var now []string
@@ -149,7 +149,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 }
 
 // degradeSpec returns a NetworkChaos that delays, drops or limits packets of pods.
-func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
+func degradeSpec(n *network, nodes []int, link fault.Link) map[string]any {
 	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.cluster.selects(nodes...)}
 	switch {
 	case link.Bandwidth > 0:
@@ -173,12 +173,12 @@ func observe(ctx context.Context, see func(context.Context) (string, error)) (st
 func observeWithin(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not seen within %v", within))
 	defer cancel()
-	err = cluster.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
+	err = wait.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
 	return text, err
 }
 
 // effect injects faults of the network, verifies them through seen, and verifies their end through ended.
-func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e cluster.Effect, err error) {
+func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e fault.Effect, err error) {
 	x, err := n.cluster.inject(ctx, "NetworkChaos", specs...)
 	if err != nil {
 		return e, err
@@ -258,7 +258,7 @@ func (m measured) String() string {
 }
 
 // worse returns an error unless a link is worse than before by the amount of the fault.
-func (m measured) worse(before measured, link cluster.Link) error {
+func (m measured) worse(before measured, link fault.Link) error {
 	if link.Bandwidth > 0 {
 		return m.narrow(link.Bandwidth)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // node is one server of the database: the present pod with its name.
@@ -160,7 +161,7 @@ func (n heldNode) Replace(ctx context.Context) error {
 		return err
 	}
 	if r, ok := n.cluster.database.(Rejoiner); ok {
-		if err := cluster.Retry(ctx, func() error { return r.Rejoin(ctx, n.number) }); err != nil {
+		if err := wait.Retry(ctx, func() error { return r.Rejoin(ctx, n.number) }); err != nil {
 			return fmt.Errorf("let %s join as an empty member: %w", n.Name(), err)
 		}
 	}
@@ -170,7 +171,7 @@ func (n heldNode) Replace(ctx context.Context) error {
 // Replace removes the volume of the node when the others have its data, and ends the node. It returns when the
 // operator has made the node again and it is a member.
 func (n remadeNode) Replace(ctx context.Context) error {
-	err := cluster.RetryEvery(ctx, time.Second, func() error {
+	err := wait.RetryEvery(ctx, time.Second, func() error {
 		if !n.cluster.replacing.TryLock() {
 			return errors.New("another node is being replaced")
 		}
@@ -184,7 +185,7 @@ func (n remadeNode) Replace(ctx context.Context) error {
 }
 
 func (n remadeNode) replace(ctx context.Context) error {
-	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Expendable(ctx, n.number) }); err != nil {
+	if err := wait.RetryEvery(ctx, time.Second, func() error { return n.Expendable(ctx, n.number) }); err != nil {
 		return fmt.Errorf("wait until the other nodes have the data of %s: %w", n.Name(), err)
 	}
 	var pod *corev1.Pod
@@ -220,7 +221,7 @@ func (n remadeNode) replace(ctx context.Context) error {
 	if err := n.Restart(ctx); err != nil {
 		return err
 	}
-	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Joined(ctx, n.number) }); err != nil {
+	if err := wait.RetryEvery(ctx, time.Second, func() error { return n.Joined(ctx, n.number) }); err != nil {
 		return fmt.Errorf("let %s join as an empty member: %w", n.Name(), err)
 	}
 	return nil
@@ -261,7 +262,7 @@ func (n *node) deleteClaim(ctx context.Context, name string) (*Object, error) {
 
 // claimGone waits until a deleted volume claim no longer exists.
 func (n *node) claimGone(ctx context.Context, old *Object) error {
-	return cluster.RetryEvery(ctx, removeEvery, func() error {
+	return wait.RetryEvery(ctx, removeEvery, func() error {
 		now, err := n.cluster.api.Get(ctx, claimKind, old.GetName())
 		switch {
 		case apierrors.IsNotFound(err):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 
@@ -15,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"stroppy/internal/cluster"
 )
 
 // manager names this program as the field manager of its objects, and in the recommended label managed-by.
@@ -180,7 +179,7 @@ func (a *API) removeAll(ctx context.Context, run string, what made) error {
 	if err := a.removeGroups(ctx, run, append(all, secrets)); err != nil {
 		return err
 	}
-	if err := cluster.Sleep(ctx, stale); err != nil {
+	if err := wait.Sleep(ctx, stale); err != nil {
 		return fmt.Errorf("wait for secrets that the operator of %s may make again: %w", run, err)
 	}
 	return a.removeGroups(ctx, run, []group{secrets})
@@ -197,7 +196,7 @@ type group struct {
 
 // removeGroups deletes the objects of groups and returns when none is left.
 func (a *API) removeGroups(ctx context.Context, run string, all []group) error {
-	err := cluster.RetryEvery(ctx, removeEvery, func() error {
+	err := wait.RetryEvery(ctx, removeEvery, func() error {
 		var left []string
 		for _, g := range all {
 			kind := g.kind

@@ -26,6 +26,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/mongodb"
 	"stroppy/internal/cluster/kubernetes/mysql"
 	"stroppy/internal/cluster/kubernetes/postgres"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/nemesis"
 )
 
@@ -173,7 +174,7 @@ func makePods(ctx context.Context, c *kubetest.ControlPlane, namespace string, c
 	sets := c.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}).Namespace(namespace)
 	pods := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
 	var set *unstructured.Unstructured
-	err := cluster.Retry(ctx, func() error {
+	err := wait.Retry(ctx, func() error {
 		list, err := sets.List(ctx, metav1.ListOptions{})
 		if err == nil && len(list.Items) == 0 {
 			err = errors.New("there is no StatefulSet")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 
@@ -13,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"stroppy/internal/cluster"
 )
 
 // podWatch tracks the pods with certain labels by the API server's events. Its methods may be called from several
@@ -57,7 +56,7 @@ func (a *API) watchPods(ctx context.Context, selector string, gone func(*corev1.
 		},
 	})
 	w.done.Go(func() { informer.RunWithContext(life) })
-	if err := cluster.Retry(ctx, func() error {
+	if err := wait.Retry(ctx, func() error {
 		if !informer.HasSynced() {
 			return fmt.Errorf("the API server at %s has not listed them", a.Host())
 		}

@@ -15,13 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"stroppy/internal/fault"
 	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"stroppy/internal/cluster"
 )
 
 // probeNumber stands for the probe among the numbers of nodes.
@@ -254,7 +253,7 @@ func (p *probe) answers(ctx context.Context, node int) error {
 }
 
 // measure measures a node's link.
-func (p *probe) measure(ctx context.Context, node int, link cluster.Link) (measured, error) {
+func (p *probe) measure(ctx context.Context, node int, link fault.Link) (measured, error) {
 	if link.Bandwidth > 0 {
 		return p.measureRate(ctx, node, link)
 	}

@@ -21,6 +21,8 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // TestServer runs the tests that need a real API server. It has no controllers: no pod runs, and owned objects are
@@ -155,7 +157,7 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
 	}
 	poor := chosen(t, as(rules...), "stroppy-rights")
-	says(t, poor.LinkFaults(cluster.BetweenNodes), "may not create networkchaos.chaos-mesh.org, create pods, ")
+	says(t, poor.LinkFaults(fault.BetweenNodes), "may not create networkchaos.chaos-mesh.org, create pods, ")
 	poor.database = clocks{}
 	says(t, poor.nodes[0].Steered(), "may not create timechaos.chaos-mesh.org, ")
 	poor.meter = &meter{}
@@ -242,7 +244,7 @@ func testQuota(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, err)
 	must(t, a.Patch(t.Context(), quota.GroupVersionKind(), "none", map[string]any{"status": map[string]any{
 		"hard": map[string]any{"count/services": "0"}, "used": map[string]any{"count/services": "0"}}}, "status"))
-	must(t, cluster.Retry(t.Context(), func() error { // the API server updates its view of quotas later
+	must(t, wait.Retry(t.Context(), func() error { // the API server updates its view of quotas later
 		_, err := a.Apply(t.Context(), "stroppy-q", service("probe"))
 		if err == nil {
 			return errors.Join(errors.New("the quota does not hold"), a.removeAll(t.Context(), "stroppy-q", made1("v1", "Service")))

@@ -8,13 +8,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"stroppy/internal/fault"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"stroppy/internal/cluster"
 )
 
 // stressChaos runs computing processes in a container's control group (StressChaosSpec).
@@ -33,9 +32,9 @@ func (n *node) Stressable() error {
 }
 
 // Stress runs computing processes in the container of the node's server; 0 means one per processor that it may use.
-func (n *node) Stress(ctx context.Context, processes int) (cluster.Effect, error) {
-	fail := func(err error) (cluster.Effect, error) {
-		return cluster.Effect{}, fmt.Errorf("stress the processors of %s: %w", n.Name(), err)
+func (n *node) Stress(ctx context.Context, processes int) (fault.Effect, error) {
+	fail := func(err error) (fault.Effect, error) {
+		return fault.Effect{}, fmt.Errorf("stress the processors of %s: %w", n.Name(), err)
 	}
 	pod := n.current()
 	if pod == nil || !n.Running() {
@@ -110,8 +109,8 @@ type stressed struct {
 }
 
 // effect verifies that the pod uses more, and after the heal that it does not.
-func (s *stressed) effect(ctx context.Context) (e cluster.Effect, err error) {
-	e = cluster.Effect{Still: s.still, Heal: s.heal}
+func (s *stressed) effect(ctx context.Context) (e fault.Effect, err error) {
+	e = fault.Effect{Still: s.still, Heal: s.heal}
 	e.Seen, err = s.observe(ctx, 1, func(used float64) (string, error) {
 		text := fmt.Sprintf("its pod used %.2f processors, and %.2f before", used, s.before)
 		if used < s.before+s.rise {

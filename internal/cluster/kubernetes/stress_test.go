@@ -18,6 +18,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/cluster/wait"
 )
 
 // TestBounded checks how many processors a container may use.
@@ -61,7 +62,7 @@ func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
 		}
 		m.latest[pod] = u
 		m.mu.Unlock()
-		_ = cluster.Sleep(ctx, 10*time.Second)
+		_ = wait.Sleep(ctx, 10*time.Second)
 		u.At, u.CPUSeconds = time.Now(), u.CPUSeconds+10*used()
 	}
 }
@@ -132,7 +133,7 @@ func TestStressBefore(t *testing.T) {
 			}
 			return 0.6
 		})
-		if err := cluster.Sleep(ctx, 65*time.Second); err != nil {
+		if err := wait.Sleep(ctx, 65*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.look(ctx); err != nil || math.Abs(s.before-0.6) > 1e-9 {
@@ -204,7 +205,7 @@ func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, look())
 	must(t, look())
 	go func() {
-		for cluster.Sleep(ctx, 300*time.Millisecond) == nil {
+		for wait.Sleep(ctx, 300*time.Millisecond) == nil {
 			_ = look()
 		}
 	}()

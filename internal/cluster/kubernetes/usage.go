@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // meter reads the resource use of the servers' pods from the kubelets of their machines. It uses the summary API
@@ -39,7 +40,7 @@ func (c *Cluster) startMeter(ctx context.Context) error {
 	c.meter = m
 	go func() {
 		defer close(m.ended)
-		for cluster.Sleep(ctx, usageEvery) == nil {
+		for wait.Sleep(ctx, usageEvery) == nil {
 			_ = m.read(ctx) // without a result, the use at this time is unknown
 		}
 	}()

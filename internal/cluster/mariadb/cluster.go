@@ -16,6 +16,9 @@ import (
 	"sync"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
+	"stroppy/internal/cluster/wait"
 )
 
 // Database is the database in the cluster's URL, which StartCluster and StartGalera make.
@@ -30,8 +33,8 @@ type Cluster struct {
 	params   params
 	programs programs
 
-	forming    cluster.Lock // held while the founder of a group is chosen
-	restarting sync.Map     // nodes that are being restarted after a crash
+	forming    wait.Lock // held while the founder of a group is chosen
+	restarting sync.Map  // nodes that are being restarted after a crash
 
 	// Guarded by Mu, like the nodes' reported state.
 	formed  bool  // the first nodes have formed a group
@@ -43,7 +46,7 @@ var (
 )
 
 // StartCluster starts one MariaDB server as a cluster of one node. An error leaves nothing behind. It is a
-// cluster.MissingError if MariaDB is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
+// host.MissingError if MariaDB is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
 // are:
 //
 //	snapshot=on      a write fails if another transaction has changed the row since the
@@ -85,7 +88,7 @@ func launchMariaDB(ctx context.Context, o cluster.Options, kind string, params p
 func launch(ctx context.Context, o cluster.Options, kind string, params params, programs programs, lacks error) (*Cluster, error) {
 	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
 		func() *Cluster {
-			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
+			c := &Cluster{params: params, programs: programs, forming: wait.NewLock()}
 			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},
@@ -154,14 +157,14 @@ func (c *Cluster) bootstrap(ctx context.Context, flags, statements []string) err
 func run(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		said := strings.Join(complaint.FindAllString(string(out), 10), " | ")
-		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(said, cluster.LastLines(out)))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(said, host.LastLines(out)))
 	}
 	return nil
 }
 
 // firstStatements returns the statements that make the database and the superuser. In this mode MariaDB expects one
 // statement per line. It executes statements about users only after it has read their tables.
-func firstStatements(network *cluster.Network) []string {
+func firstStatements(network *netem.Network) []string {
 	from := "127.0.0.1"
 	if network.Loopback() == "" {
 		from = "%"

@@ -16,6 +16,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/wait"
 )
 
 // teller inserts numbers through one node, on its own connection.
@@ -254,7 +255,7 @@ func testNewest(t *testing.T, c *Cluster) {
 			}
 			return nil
 		})
-		_ = cluster.Sleep(short, 4*pollEvery)
+		_ = wait.Sleep(short, 4*pollEvery)
 	}()
 	if err := nodes[0].Restart(short); err == nil || !strings.Contains(err.Error(), "as well") {
 		t.Errorf("a node with old data formed a group: %v", err)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // restartAfter is the time between a crash and the restart: RestartSec of mariadb.service, the unit of MariaDB's
@@ -16,7 +16,7 @@ const restartAfter = 5 * time.Second
 // restartCrashed restarts nodes whose servers have crashed, until the cluster is stopped. A Galera server ends itself
 // with SIGABRT if it has missed more changes than the others still keep. At its next start it gets all data.
 func (c *Cluster) restartCrashed() {
-	for cluster.Sleep(c.Life, superviseEvery) == nil {
+	for wait.Sleep(c.Life, superviseEvery) == nil {
 		for _, n := range c.List() {
 			if crash := n.Crashed(); crash != nil {
 				c.startCrashed(n, crash)
@@ -43,7 +43,7 @@ func (c *Cluster) startCrashed(n *node, crash error) {
 		defer c.restarting.Delete(n)
 		ctx, cancel := context.WithTimeout(n.Life(), renewLimit)
 		defer cancel()
-		if cluster.Sleep(ctx, restartAfter) != nil || n.Crashed() == nil {
+		if wait.Sleep(ctx, restartAfter) != nil || n.Crashed() == nil {
 			return
 		}
 		c.Note("%s is started anew, %v after its crash, as MariaDB's own unit has it", n.Name(), restartAfter)
@@ -65,5 +65,5 @@ func (n *node) lastError() string {
 	if found == nil {
 		return ""
 	}
-	return "; the last error in its log: " + cluster.LastLines(found[len(found)-1][1])
+	return "; the last error in its log: " + host.LastLines(found[len(found)-1][1])
 }

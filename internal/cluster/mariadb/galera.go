@@ -9,9 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/host"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // position is the progress of a node's data: the number of the last transaction in a history. The zero value means no
@@ -325,7 +324,7 @@ func (n *node) recover(ctx context.Context) (position, error) {
 	if string(found[1]) != noHistory && string(found[2]) == "-1" {
 		out, err := n.Host().Run(ctx, n.server("--wsrep-recover"))
 		if found = recovered.FindSubmatch([]byte(out)); err == nil && found == nil {
-			err = errors.New(cluster.LastLines([]byte(out)))
+			err = errors.New(host.LastLines([]byte(out)))
 		}
 		if err != nil {
 			return fail(err)

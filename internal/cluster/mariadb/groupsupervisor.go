@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -22,7 +21,7 @@ const (
 
 // supervise checks the members until the cluster is stopped.
 func (g *Group) supervise() {
-	for cluster.Sleep(g.Life, superviseEvery) == nil {
+	for wait.Sleep(g.Life, superviseEvery) == nil {
 		sights := g.survey(g.Life)
 		g.noteLeader(sights)
 		g.regroup(g.Life, sights)

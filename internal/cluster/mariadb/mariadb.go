@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // Superuser is the superuser of every server, who needs no password and can connect only from this machine.
@@ -25,7 +26,7 @@ var users = []string{"nobody", "mysql"}
 // Server is a single server with a database named test.
 type Server struct {
 	*cluster.Single
-	user cluster.User
+	user host.User
 }
 
 // Start starts a server with any settings.
@@ -64,7 +65,7 @@ func (s *Server) SQL(ctx context.Context, statements string) (string, error) {
 		"--host=127.0.0.1", "--port="+strconv.Itoa(s.Port()), "--user="+Superuser, "--execute="+statements)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("run SQL on MariaDB in %s: %w: %s", s.Dir(), err, cluster.LastLines(out))
+		return "", fmt.Errorf("run SQL on MariaDB in %s: %w: %s", s.Dir(), err, host.LastLines(out))
 	}
 	return strings.TrimSpace(string(out)), nil
 }

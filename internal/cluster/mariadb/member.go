@@ -10,11 +10,10 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"stroppy/internal/cluster/host"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 // majorityTimeout is how long a member that does not see a majority waits until it leaves its group. Then it rolls
@@ -32,7 +31,7 @@ const messageCache = 128 << 20
 
 // member is a server of a group. Its folder and addresses stay; its process changes.
 type member struct {
-	*cluster.Server
+	*host.Server
 	set     *Group
 	address netip.AddrPort // for clients
 	group   netip.AddrPort // for messages of the other members
@@ -44,14 +43,14 @@ type member struct {
 }
 
 // newMember makes the folders of a member and describes its server.
-func (g *Group) newMember(ctx context.Context, number int, host *cluster.Host) (_ *member, err error) {
+func (g *Group) newMember(ctx context.Context, number int, on *host.Host) (_ *member, err error) {
 	m := &member{set: g}
-	if err = g.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group}); err != nil {
+	if err = g.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group}); err != nil {
 		return nil, err
 	}
 	dir := g.Folder(number)
 	m.scratch = dir + ".tmp"
-	m.Server = g.NewServer(number, host, dir, dir+".log", cluster.Program{
+	m.Server = g.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) { return m.command(), nil }, Ready: m.ready, Join: m.initialize,
 		Now: func(ctx context.Context) (time.Time, error) { return Now(ctx, m.db, m.Name()) }, Clock: g.Options.Clock,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: leaveLimit,

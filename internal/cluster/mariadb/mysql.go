@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // mySQL is the kind of a MySQL server. It has MariaDB's flags, except those that make its data.
@@ -18,7 +19,7 @@ const mySQL = "mysql"
 const mySQLPackage = "mysql-server-core"
 
 // StartMySQL starts one MySQL server, or several as a group of Group Replication. An error leaves nothing behind. It
-// is a cluster.MissingError if MySQL is not installed, and a *cluster.ParamError for a wrong parameter. The
+// is a host.MissingError if MySQL is not installed, and a *cluster.ParamError for a wrong parameter. The
 // parameters are:
 //
 //	flush=0|1|2         MySQL's innodb_flush_log_at_trx_commit
@@ -57,7 +58,7 @@ func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
 	if p.server, err = o.Find("mysqld", mySQLPackage, systemFolders...); err != nil {
 		return p, err
 	}
-	version, err := cluster.VersionOf(ctx, p.server, "--no-defaults", "--version")
+	version, err := host.VersionOf(ctx, p.server, "--no-defaults", "--version")
 	if err != nil {
 		return p, fmt.Errorf("%w: name the folder of a working mysqld with bin=DIR", err)
 	}
@@ -68,7 +69,7 @@ func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
 	case maria && o.Params.Has("bin"):
 		return p, &cluster.ParamError{Param: "bin", Reason: p.server + " belongs to MariaDB: name a folder with MySQL's mysqld, or use mariadb:1"}
 	case maria:
-		return p, cluster.MissingError{Program: "mysqld of MySQL", Hint: p.server + " belongs to MariaDB: name the folder of MySQL's with bin=DIR, or use mariadb:1"}
+		return p, host.MissingError{Program: "mysqld of MySQL", Hint: p.server + " belongs to MariaDB: name the folder of MySQL's with bin=DIR, or use mariadb:1"}
 	}
 	if p.prefix = filepath.Dir(filepath.Dir(real)); slices.Contains(systemFolders, filepath.Join(p.prefix, "bin")) {
 		p.prefix = ""
@@ -79,7 +80,7 @@ func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
 // initializeMySQL makes the data of a MySQL server in a folder
 // (https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html) by statements, one per line. They are
 // in no binary log.
-func initializeMySQL(ctx context.Context, user cluster.User, programs programs, dir, scratch string, statements []string) error {
+func initializeMySQL(ctx context.Context, user host.User, programs programs, dir, scratch string, statements []string) error {
 	file := filepath.Join(scratch, "first.sql")
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
 		return err
@@ -89,7 +90,7 @@ func initializeMySQL(ctx context.Context, user cluster.User, programs programs, 
 			"--secure-file-priv=NULL", "--skip-log-bin", "--innodb-flush-method=nosync"},
 		programs.basedir())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mysqld --initialize-insecure: %w: %s", err, cluster.LastLines(out))
+		return fmt.Errorf("mysqld --initialize-insecure: %w: %s", err, host.LastLines(out))
 	}
 	return os.Remove(file)
 }

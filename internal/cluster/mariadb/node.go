@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // shutdownLimit bounds a clean shutdown, which writes all dirty pages.
@@ -19,7 +21,7 @@ const shutdownLimit = 30 * time.Second
 
 // node is a server of the cluster. Its folder and addresses stay; its process changes.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster         *Cluster
 	address         netip.AddrPort // for clients
 	group, ist, sst netip.AddrPort // for other nodes: messages, missing transactions, all data
@@ -32,13 +34,13 @@ type node struct {
 }
 
 // newNode makes the folders of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
 	n := &node{cluster: c}
 	addresses := map[int]*netip.AddrPort{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst}
-	if err = c.TakeEndpoints(ctx, host, addresses); err != nil {
+	if err = c.TakeEndpoints(ctx, on, addresses); err != nil {
 		return nil, err
 	}
-	program := cluster.Program{
+	program := host.Program{
 		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options.Clock, FaultFS: c.Options.FaultFS,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	}
@@ -47,7 +49,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	}
 	dir := c.Folder(number)
 	n.scratch = dir + ".tmp"
-	n.Server = c.NewServer(number, host, dir, dir+".log", program)
+	n.Server = c.NewServer(number, on, dir, dir+".log", program)
 	if n.db, err = open(n.address.String(), askLimit); err != nil {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (n *node) ready(ctx context.Context) error {
 			left = 0
 		}
 		if left == reformEvery {
-			giveUp(cluster.ErrStartAgain)
+			giveUp(host.ErrStartAgain)
 		}
 		if err == nil {
 			err = s.synced()
@@ -140,7 +142,7 @@ func (n *node) ready(ctx context.Context) error {
 const pollEvery = 50 * time.Millisecond
 
 func retry(ctx context.Context, try func() error) error {
-	return cluster.RetryEvery(ctx, pollEvery, try)
+	return wait.RetryEvery(ctx, pollEvery, try)
 }
 
 // Restart starts the node on its own data, unless it runs, and returns when it is synchronized. A running node that

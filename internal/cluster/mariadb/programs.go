@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // programs are the paths of the programs of one installation.
@@ -29,10 +30,10 @@ var (
 	formerly = map[string]string{"mariadbd": "mysqld", "mariadb-install-db": "mysql_install_db"}
 )
 
-// Bin returns the path of one of MariaDB's client programs, such as mariadb. The error is a cluster.MissingError if
+// Bin returns the path of one of MariaDB's client programs, such as mariadb. The error is a host.MissingError if
 // there is none.
 func Bin(name string) (string, error) {
-	return cluster.Find(name, debianPackage, systemFolders...)
+	return host.Find(name, debianPackage, systemFolders...)
 }
 
 // findPrograms takes the programs from the folder of the parameter bin and the folders beside it. Without this
@@ -68,7 +69,7 @@ func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
 	case len(lacks) > 0 && o.Params.Has("bin"):
 		return p, &cluster.ParamError{Param: "bin", Reason: fmt.Sprintf("%s has no %s, nor has a folder beside it: name the folder of the programs", bin, strings.Join(lacks, ", "))}
 	case len(lacks) > 0:
-		return p, cluster.MissingError{Program: lacks[0], Package: debianPackage}
+		return p, host.MissingError{Program: lacks[0], Package: debianPackage}
 	case galera:
 		p.transfer = filepath.Dir(script)
 		err = p.findGalera()
@@ -98,15 +99,15 @@ func (p programs) find(bin, name string) string {
 // with which Galera's script sends data to a joining node (rsync) and checks whether rsync listens (one of the
 // others).
 func (p *programs) findGalera() (err error) {
-	p.provider, err = cluster.FindFile("libgalera_smm.so", "galera-4",
+	p.provider, err = host.FindFile("libgalera_smm.so", "galera-4",
 		p.prefix+"/lib/galera", p.prefix+"/lib64/galera*", p.prefix+"/lib/*/galera", p.prefix+"/lib",
 		"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera")
 	if err == nil {
-		_, err = cluster.Find("rsync", "rsync")
+		_, err = host.Find("rsync", "rsync")
 	}
 	if err == nil {
-		if _, err = cluster.Find("ss", "iproute2"); err != nil {
-			_, err = cluster.Find("lsof", "lsof")
+		if _, err = host.Find("ss", "iproute2"); err != nil {
+			_, err = host.Find("lsof", "lsof")
 		}
 	}
 	return err

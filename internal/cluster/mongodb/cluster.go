@@ -22,7 +22,7 @@ type servers struct {
 
 // Start starts a replica set, or a sharded cluster if the parameter shards is given. It returns when each set has a
 // primary that accepts writes and all nodes have all data of their set. An error leaves nothing behind. It is a
-// cluster.MissingError if mongod or mongos is not on PATH, and a *cluster.ParamError for a wrong parameter. The
+// host.MissingError if mongod or mongos is not on PATH, and a *cluster.ParamError for a wrong parameter. The
 // parameters are:
 //
 //	shards=N              a sharded cluster of N shards, each a replica set with the requested

@@ -16,6 +16,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/wait"
 )
 
 // teller inserts documents through the present primary.
@@ -165,7 +166,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	nodes[0].mute.Store(true) // its start waits for a primary
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		if !nodes[0].Running() {
 			return errors.New("the node was not started")
 		}

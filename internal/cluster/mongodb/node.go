@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 
 // node is a member of a replica set, or a mongos. Its folder and address stay; its process changes.
 type node struct {
-	*cluster.Server
+	*host.Server
 	servers *servers
 	set     *set // nil: a mongos
 	address netip.AddrPort
@@ -34,14 +34,14 @@ type node struct {
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *servers) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *servers) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{servers: c, set: c.place(number)}
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{27017: &n.address}); err != nil {
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{27017: &n.address}); err != nil {
 		return nil, err
 	}
 	n.mute.Store(n.set != nil && n.set.formed.Load())
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
@@ -73,7 +73,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 // ready waits until the node answers and, if it belongs to a set, is primary or secondary. A killed node may go
 // through a rollback first, and an empty node copies all data.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		serves, err := n.serves(ctx, false)
 		if err == nil && !serves && (n.set == nil || n.set.formed.Load()) {
 			err = errors.New("it is neither primary nor secondary, nor a mongos")
@@ -123,7 +123,7 @@ func (n *node) Replace(ctx context.Context) error {
 
 // vote sets the vote of the node, 1 or 0, through the present primary. A node that is not a member becomes one.
 func (n *node) vote(ctx context.Context, votes int) error {
-	err := cluster.Retry(ctx, func() error {
+	err := wait.Retry(ctx, func() error {
 		primary, err := n.set.primary(ctx)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // heartbeats is the number of heartbeats of a member in an election time-out, as in MongoDB's defaults of 2 s and 10
@@ -74,7 +75,7 @@ func (s *set) initiate(ctx context.Context) error {
 		return fmt.Errorf("initiate the replica set %s: %w", s.name, err)
 	}
 	s.formed.Store(true)
-	if err := cluster.Retry(ctx, func() error { return s.checkHealthy(ctx) }); err != nil {
+	if err := wait.Retry(ctx, func() error { return s.checkHealthy(ctx) }); err != nil {
 		return fmt.Errorf("wait until the replica set %s is healthy: %w", s.name, err)
 	}
 	return nil
@@ -82,7 +83,7 @@ func (s *set) initiate(ctx context.Context) error {
 
 // primary waits until there is a primary.
 func (s *set) primary(ctx context.Context) (primary *node, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		if primary = s.named(ctx); primary == nil {
 			return errors.New("no running node is primary")
 		}
@@ -113,7 +114,7 @@ func (s *set) move(ctx context.Context, target *node) error {
 	if !target.Awake() {
 		return fmt.Errorf("%s does not run", target.Name())
 	}
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		primary := s.named(ctx)
 		if primary == nil {
 			return errors.New("no running node is primary")
@@ -143,7 +144,7 @@ func (s *set) join(ctx context.Context, n *node) error {
 
 // leave removes a node from the set; a primary steps down first.
 func (s *set) leave(ctx context.Context, n *node) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		primary := s.named(ctx)
 		switch primary {
 		case nil:

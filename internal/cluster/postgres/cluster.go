@@ -12,7 +12,7 @@ import (
 )
 
 // Start starts one server, or with at least two nodes the servers of patroni.Start. If the parameter pooler is given,
-// it starts a PgBouncer before the primary. An error leaves nothing behind. It is a cluster.MissingError if a program
+// it starts a PgBouncer before the primary. An error leaves nothing behind. It is a host.MissingError if a program
 // is not installed, and a *cluster.ParamError for a wrong parameter. server.StartCluster, patroni.Start and
 // pgbouncer.Params.Before describe the parameters.
 func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {

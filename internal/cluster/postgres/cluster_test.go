@@ -10,6 +10,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/wait"
 )
 
 // startCluster starts nodes with parameters.
@@ -34,7 +35,7 @@ func plain(c cluster.Local) string { return strings.TrimSuffix(c.URL(), "&prepar
 func pay(t *testing.T, c cluster.Local, row string) {
 	t.Helper()
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
-	err := cluster.Retry(ctx, func() error {
+	err := wait.Retry(ctx, func() error {
 		_, err := clustertest.Execute(ctx, plain(c), "INSERT INTO paid VALUES ("+row+") ON CONFLICT DO NOTHING")
 		return err
 	})

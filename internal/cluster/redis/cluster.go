@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/wait"
 )
 
 // portTaken is the server's message for a port in use.
@@ -37,7 +38,7 @@ func newCluster(o cluster.Options, params params, program string) *Cluster {
 }
 
 // Start starts the kind of cluster that the parameter failover names. An error leaves nothing behind. It is a
-// cluster.MissingError if Redis is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
+// host.MissingError if Redis is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
 // are:
 //
 //	failover=sentinel   Sentinel fails over; off: no failover. A single server has no
@@ -121,7 +122,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 		if err := n.Server.Restart(ctx); err != nil {
 			return err
 		}
-		return cluster.Retry(ctx, func() error { return caughtUp(ctx, n, first.endpoint, first.history(ctx)) })
+		return wait.Retry(ctx, func() error { return caughtUp(ctx, n, first.endpoint, first.history(ctx)) })
 	})
 }
 
@@ -160,7 +161,7 @@ func (c *Cluster) URL() string {
 // Leader returns the number of the primary, which must confirm its role. It is the node that most of the Sentinels
 // name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		p, _, err := c.leads(ctx)
 		if err == nil {
 			number = p.Number()

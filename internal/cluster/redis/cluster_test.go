@@ -17,6 +17,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	driver "stroppy/internal/db/redis"
 )
@@ -126,7 +127,7 @@ func TestWithoutFailOver(t *testing.T) {
 	}
 	p := kind().Pay(t, c)
 	clustertest.Must(t, primary.Kill(ctx))
-	clustertest.Must(t, cluster.Sleep(ctx, time.Second))
+	clustertest.Must(t, wait.Sleep(ctx, time.Second))
 	if v, err := look(ctx, replica.orders); err != nil || v.primary || primary.Running() {
 		t.Errorf("the replica was promoted, or the primary is started: %v", err)
 	}

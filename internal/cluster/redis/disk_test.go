@@ -7,11 +7,12 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/disk"
+	"stroppy/internal/cluster/host"
 )
 
 // TestMain lets this test program serve the file system under a node's data.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand {
+	if len(os.Args) > 1 && os.Args[1] == host.FaultFSCommand {
 		if err := disk.Serve(); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)

@@ -10,6 +10,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/wait"
 )
 
 // sentinelKind has a down-after that a busy machine meets. A primary that continues while another one is elected
@@ -68,7 +69,7 @@ func TestSentinelPair(t *testing.T) {
 func testNoted(t *testing.T, c *SentinelCluster, name string) {
 	t.Helper()
 	var events []cluster.Event
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		if events = c.Events(); len(events) < 2 {
 			return fmt.Errorf("the events are %v", events)
 		}

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"stroppy/internal/cluster/wait"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -28,7 +27,7 @@ func (c *SentinelCluster) MoveLeader(ctx context.Context, to int) error {
 		if target.witness() {
 			return fmt.Errorf("%s has a Sentinel and no data", target.Name())
 		}
-		return cluster.Retry(ctx, func() error { return c.move(ctx, target) })
+		return wait.Retry(ctx, func() error { return c.move(ctx, target) })
 	})
 }
 
@@ -56,7 +55,7 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, moveAttempt)
 	defer cancel()
-	if err := cluster.Retry(limited, func() error { return target.alone(limited, others) }); err != nil {
+	if err := wait.Retry(limited, func() error { return target.alone(limited, others) }); err != nil {
 		return err
 	}
 	once := newSession(target.sentinelAt.address(), askLimit) // it sends nothing twice
@@ -65,7 +64,7 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	if _, err := once.ask(limited, "SENTINEL", "FAILOVER", master); err != nil {
 		return err
 	}
-	if err := cluster.Retry(limited, func() error {
+	if err := wait.Retry(limited, func() error {
 		now, _, err := c.leads(limited)
 		if err == nil && now != target {
 			err = fmt.Errorf("%s leads", now.Name())

@@ -9,36 +9,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
-
-	"stroppy/internal/cluster"
 )
 
 // server is a host of a Cluster; its folder and its ports stay. It has a server, a Sentinel, or both. If it has only
 // a Sentinel, the Sentinel is its Server.
 type server struct {
-	*cluster.Server
+	*host.Server
 	endpoint
 	cluster    *Cluster
 	folder     string // with the configuration, the log, and the data and the Sentinel below it
 	sentinelAt endpoint
-	sentinel   *cluster.Server
+	sentinel   *host.Server
 
 	orders, role       *session // with the server
 	sentinelS, watched *session // with the Sentinel
 }
 
 // newServer makes the folder of a host and describes its processes.
-func (c *Cluster) newServer(ctx context.Context, number int, host *cluster.Host) (_ *server, err error) {
+func (c *Cluster) newServer(ctx context.Context, number int, on *host.Host) (_ *server, err error) {
 	n := &server{cluster: c, folder: c.Folder(number)}
-	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
+	if err = c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
 		return nil, err
 	}
 	if err := c.MakeFolder(n.folder, number, 0o700); err != nil {
 		return nil, err
 	}
 	data := filepath.Join(n.folder, "data")
-	if err := errors.Join(c.MakeFolder(data, number, 0o700), n.describeSentinel(number, host)); err != nil {
+	if err := errors.Join(c.MakeFolder(data, number, 0o700), n.describeSentinel(number, on)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	if number >= c.data {
@@ -46,7 +46,7 @@ func (c *Cluster) newServer(ctx context.Context, number int, host *cluster.Host)
 		return n, nil
 	}
 	n.orders, n.role = newSession(n.address(), askLimit), newSession(n.address(), roleLimit)
-	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), cluster.Program{
+	n.Server = c.NewServer(number, on, data, filepath.Join(n.folder, "server.log"), host.Program{
 		Command: n.command, Ready: n.orders.awaitPong, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
 		FaultFS: c.Options.FaultFS,
@@ -55,13 +55,13 @@ func (c *Cluster) newServer(ctx context.Context, number int, host *cluster.Host)
 }
 
 // describeSentinel describes the Sentinel, if there is one.
-func (n *server) describeSentinel(number int, host *cluster.Host) error {
+func (n *server) describeSentinel(number int, on *host.Host) error {
 	c, own := n.cluster, filepath.Join(n.folder, "sentinel")
 	if !c.params.sentinel {
 		return nil
 	}
 	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
-	n.sentinel = c.NewServer(number, host, own, filepath.Join(n.folder, "sentinel.log"), cluster.Program{
+	n.sentinel = c.NewServer(number, on, own, filepath.Join(n.folder, "sentinel.log"), host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
 			return exec.Command(c.program, filepath.Join(own, "sentinel.conf"), "--sentinel"), nil
 		},
@@ -153,7 +153,7 @@ sentinel parallel-syncs %[4]s %[10]d
 }
 
 // agent is the Sentinel of a node, which fails over.
-type agent struct{ *cluster.Server }
+type agent struct{ *host.Server }
 
 func (a agent) Name() string { return "the Sentinel of " + a.Server.Name() }
 
@@ -195,7 +195,7 @@ func (n *server) Replace(ctx context.Context) error {
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		err := n.Server.Kill(ctx)
 		if err == nil {
-			err = cluster.Retry(ctx, func() error {
+			err = wait.Retry(ctx, func() error {
 				if p, _, err := c.leads(ctx); err != nil || p == n {
 					return errors.Join(errNoPrimary, err)
 				}

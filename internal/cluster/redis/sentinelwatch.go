@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"stroppy/internal/cluster/wait"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 // that it is a primary.
 func (c *Cluster) watchSentinels() {
 	last := naming{address: c.servers()[0].address()}
-	for cluster.Sleep(c.Life, watchEvery) == nil {
+	for wait.Sleep(c.Life, watchEvery) == nil {
 		ctx, cancel := context.WithTimeout(c.Life, askLimit)
 		n := c.newestNaming(ctx)
 		cancel()
@@ -90,7 +89,7 @@ func askNaming(ctx context.Context, s *session) (n naming, err error) {
 // cluster is stopped. It notes nothing while the node cannot be reached.
 func (c *Cluster) watchRole(n *server) {
 	role := roleSeen{primary: n == c.servers()[0]}
-	for cluster.Sleep(c.Life, roleEvery) == nil {
+	for wait.Sleep(c.Life, roleEvery) == nil {
 		v, err := look(c.Life, n.role)
 		if err == nil && role.came(v, c.params.leastReplicas()) {
 			c.NoteLeader(n.Name(), "%s takes writes", n.Name())

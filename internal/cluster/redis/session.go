@@ -7,19 +7,18 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-
-	"stroppy/internal/cluster"
 )
 
 // session sends one query at a time to one server. It renews its connection when it is broken.
 type session struct {
 	address string
 	limit   time.Duration // of one query
-	turn    cluster.Lock
+	turn    wait.Lock
 
 	conn   net.Conn // nil if there is none
 	client *goredis.Client
@@ -27,7 +26,7 @@ type session struct {
 }
 
 func newSession(address string, limit time.Duration) *session {
-	return &session{address: address, limit: limit, turn: cluster.NewLock()}
+	return &session{address: address, limit: limit, turn: wait.NewLock()}
 }
 
 // ask sends a command and returns the reply as text. A used connection may belong to a server that has ended since.
@@ -125,7 +124,7 @@ func (s *session) close() {
 
 // awaitPong waits until the server answers PING correctly.
 func (s *session) awaitPong(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		answer, err := s.ask(ctx, "PING")
 		if err == nil && answer != "PONG" {
 			err = fmt.Errorf("the server %s answered PING with %q", s.address, answer)

@@ -38,7 +38,7 @@ func Starter(hosts Hosts) func(context.Context, cluster.Options) (*Cluster, erro
 }
 
 // launch starts a cluster and returns when every node answers and every partition has all its copies. An error leaves
-// nothing behind. It is a cluster.MissingError if java or the folder of jars is missing, and a *cluster.ParamError
+// nothing behind. It is a host.MissingError if java or the folder of jars is missing, and a *cluster.ParamError
 // for a wrong parameter. The parameters are:
 //
 //	jars=DIR       folder of the jars

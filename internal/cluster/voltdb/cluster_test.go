@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/voltdb"
 )
@@ -127,7 +128,7 @@ func TestParams(t *testing.T) {
 
 // TestJars checks that a folder which lacks jars is refused with their names, and that a missing folder is refused.
 func TestJars(t *testing.T) {
-	var missing cluster.MissingError
+	var missing host.MissingError
 	if _, err := classPath(""); !errors.As(err, &missing) || !strings.Contains(err.Error(), Variable) {
 		t.Errorf("without a folder: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // Variable is the environment variable that names the folder of the jars.
@@ -23,11 +24,11 @@ var jars = []string{
 	"org.eclipse.jetty:jetty-util:9.4.33.v20201020", "org.eclipse.jetty:jetty-server:9.4.33.v20201020",
 }
 
-// classPath returns the class path for a folder with all jars. The error is a cluster.MissingError if no folder is
+// classPath returns the class path for a folder with all jars. The error is a host.MissingError if no folder is
 // named, and a *cluster.ParamError if jars are missing.
 func classPath(folder string) (string, error) {
 	if folder == "" {
-		return "", cluster.MissingError{Program: "voltdb-10.0.jar", Hint: "fetch the jars of VoltDB with scripts/voltdb.sh and name their folder in " + Variable}
+		return "", host.MissingError{Program: "voltdb-10.0.jar", Hint: "fetch the jars of VoltDB with scripts/voltdb.sh and name their folder in " + Variable}
 	}
 	folder, err := filepath.Abs(folder)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 
 // node is a member of the cluster.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster *Cluster
 	wanted  atomic.Bool // nobody has ended it on purpose
 
@@ -34,15 +34,15 @@ type node struct {
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{
+	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{
 		21212: &n.client, 21211: &n.admin, 3021: &n.internal, 7181: &n.zookeeper, 5555: &n.replication,
 	}); err != nil {
 		return nil, err
 	}
 	dir := c.Folder(number)
-	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
 	})
@@ -85,7 +85,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 		}
 		made, err := n.Host().Run(ctx, n.run("initialize", "voltdbroot", n.Dir(), "deployment", c.deploymentFile(), "force"))
 		if err != nil {
-			return nil, fmt.Errorf("make the folder of VoltDB: %w: %s", err, cluster.LastLines([]byte(made)))
+			return nil, fmt.Errorf("make the folder of VoltDB: %w: %s", err, host.LastLines([]byte(made)))
 		}
 	}
 	host := n.client.Addr().String()
@@ -98,7 +98,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 
 // ready waits until the node answers, which needs a formed cluster.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	return wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		_, err := n.ask(ctx)
 		return err
 	})
@@ -144,7 +144,7 @@ const restartEvery = 500 * time.Millisecond
 // and a service manager would restart it.
 func (n *node) supervise() {
 	life := n.cluster.Life
-	for cluster.Sleep(life, restartEvery) == nil {
+	for wait.Sleep(life, restartEvery) == nil {
 		if n.wanted.Load() && !n.Running() {
 			_ = n.Restart(life) // the next round tries again
 		}
@@ -159,7 +159,7 @@ func (n *node) Resume(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, resumeLimit)
 	defer cancel()
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		if !n.Running() {
 			return n.Restart(ctx)
 		}

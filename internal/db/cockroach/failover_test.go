@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	server "stroppy/internal/cluster/cockroach"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -40,9 +41,9 @@ func TestFailOver(t *testing.T) {
 		return counter{s, int64(i % 2)}, err
 	}, func() {
 		for _, n := range cluster.LocalNodes(c)[:2] {
-			drivertest.Must(t, cluster.Sleep(ctx, failOverEvery))
+			drivertest.Must(t, wait.Sleep(ctx, failOverEvery))
 			drivertest.Must(t, n.Kill(ctx))
-			drivertest.Must(t, cluster.Sleep(ctx, failOverEvery))
+			drivertest.Must(t, wait.Sleep(ctx, failOverEvery))
 			drivertest.Must(t, n.Restart(ctx))
 			drivertest.Must(t, c.WaitHealthy(ctx))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"stroppy/internal/cluster"
 	server "stroppy/internal/cluster/cockroach"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/postgres"
@@ -32,7 +33,7 @@ var servers = drivertest.Servers[*cluster.Single]{
 		return cluster.NewSingle(c, "defaultdb")
 	},
 	Missing: func(err error) string {
-		if missing := new(cluster.MissingError); errors.As(err, missing) {
+		if missing := new(host.MissingError); errors.As(err, missing) {
 			return "skipped engine: cockroach: " + missing.Advice()
 		}
 		return ""

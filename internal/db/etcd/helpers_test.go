@@ -12,6 +12,7 @@ import (
 
 	servers "stroppy/internal/cluster"
 	cluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
 )
@@ -24,7 +25,7 @@ func startCluster(t testing.TB, nodes int, params url.Values) *cluster.Cluster {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := cluster.Start(ctx, servers.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
-	var missing servers.MissingError
+	var missing host.MissingError
 	if errors.As(err, &missing) {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"stroppy/internal/cluster"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -33,7 +34,7 @@ func startCluster(t testing.TB, nodes int) *foundationdbcluster.Cluster {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := foundationdbcluster.Start(ctx, cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: url.Values{"knobs": {"test"}}})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: foundationdb: " + missing.Advice())
 	}
 	drivertest.Must(t, err)

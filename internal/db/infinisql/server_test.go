@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/infinisql"
@@ -265,7 +266,7 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 // seen reads the amount of a record when the lock of a transaction that was cut is gone.
 func seen(t *testing.T, s db.RecordSession, id int64) int64 {
 	t.Helper()
-	drivertest.Must(t, cluster.Retry(clustertest.Within(t, 10*time.Second), func() error {
+	drivertest.Must(t, wait.Retry(clustertest.Within(t, 10*time.Second), func() error {
 		if err := s.Begin(t.Context(), false); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 )
@@ -73,7 +74,7 @@ func TestCut(t *testing.T) {
 			if took := time.Since(began); took > 2*limit {
 				t.Errorf("the answer took %v", took)
 			}
-			drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
+			drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
 			// A later transaction of the session ends the server's part of the one before.
 			drivertest.Must(t, transact(ctx, s, func() error { return change(s) }))
 			if moved := balance(t, observer, "a") - before - 1; !slices.Contains(tc.moved, moved) {
@@ -111,18 +112,18 @@ func TestFailOverAtCommit(t *testing.T) {
 	}
 	answer := make(chan error, 1)
 	go func() { answer <- s.Commit(ctx) }()
-	drivertest.Must(t, cluster.Sleep(ctx, 300*time.Millisecond))
+	drivertest.Must(t, wait.Sleep(ctx, 300*time.Millisecond))
 	drivertest.Must(t, leader.Kill(ctx))
 	wantUnknown(t, <-answer)
 	for _, n := range others {
 		drivertest.Must(t, n.Resume(ctx))
 	}
 	reset := func() error { return s.Reset(ctx) }
-	drivertest.Must(t, cluster.Retry(ctx, reset))
+	drivertest.Must(t, wait.Retry(ctx, reset))
 	was := balance(t, s, "a")
 	drivertest.Must(t, leader.Restart(ctx))
 	drivertest.Must(t, c.WaitHealthy(ctx))
-	drivertest.Must(t, cluster.Retry(ctx, reset))
+	drivertest.Must(t, wait.Retry(ctx, reset))
 	now := balance(t, s, "a")
 	t.Logf("the balance is %d", now)
 	if now != was || now != 1000 && now != 1001 {

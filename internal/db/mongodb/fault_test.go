@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 )
@@ -151,7 +152,7 @@ func TestSilence(t *testing.T) {
 		}
 		wantError(t, what, err, class, "")
 		drivertest.Must(t, node.Resume(ctx))
-		drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
+		drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
 	}
 	drivertest.Must(t, node.Kill(ctx))
 	wantError(t, "a dead server", func() error {
@@ -188,11 +189,11 @@ func TestFailOver(t *testing.T) {
 		return counter{s, []string{"a", "b"}[i%2]}, err
 	}, func() {
 		for range 2 {
-			drivertest.Must(t, cluster.Sleep(ctx, time.Second))
+			drivertest.Must(t, wait.Sleep(ctx, time.Second))
 			leader, _ := clustertest.Leader(t, c)
 			drivertest.Must(t, leader.Kill(ctx))
 			clustertest.Succeeds(t, c, leader)
-			drivertest.Must(t, errors.Join(cluster.Sleep(ctx, time.Second), leader.Restart(ctx)))
+			drivertest.Must(t, errors.Join(wait.Sleep(ctx, time.Second), leader.Restart(ctx)))
 		}
 	})
 	drivertest.Must(t, c.WaitHealthy(ctx))

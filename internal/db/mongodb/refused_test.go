@@ -23,7 +23,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 )
@@ -53,7 +55,7 @@ func refusal(t *testing.T, url string, class db.Class, says ...string) {
 // mongod starts a server outside of any cluster and returns its address.
 func mongod(t *testing.T, args ...string) string {
 	t.Helper()
-	binary, err := cluster.Find("mongod", "")
+	binary, err := host.Find("mongod", "")
 	clustertest.Need(t, "mongodb", err)
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	drivertest.Must(t, err)
@@ -64,7 +66,7 @@ func mongod(t *testing.T, args ...string) string {
 		"--bind_ip", "127.0.0.1", "--port", port, "--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16")...)
 	drivertest.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the test's context has killed it
-	drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		conn, err := net.Dial("tcp4", address)
 		if err == nil {
 			err = conn.Close()
@@ -85,7 +87,7 @@ func admin(t *testing.T, address, user, password string, commands ...bson.D) {
 	drivertest.Must(t, err)
 	defer func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) }()
 	for _, c := range commands {
-		drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+		drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 			return client.Database("admin").RunCommand(t.Context(), c).Err()
 		}))
 	}

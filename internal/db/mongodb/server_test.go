@@ -13,7 +13,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/isolation"
@@ -31,7 +33,7 @@ var servers = drivertest.Servers[cluster.Local]{
 		return server.Start(ctx, o)
 	},
 	Missing: func(err error) string {
-		if missing := new(cluster.MissingError); errors.As(err, missing) {
+		if missing := new(host.MissingError); errors.As(err, missing) {
 			return "skipped engine: mongodb: " + missing.Advice()
 		}
 		return ""
@@ -249,7 +251,7 @@ func TestClose(t *testing.T) {
 		wantError(t, "after the database was closed", s.Commit(t.Context()), db.Unknown, "")
 		drivertest.Must(t, s.Close())
 	}
-	drivertest.Must(t, cluster.Retry(clustertest.Within(t, 20*time.Second), func() error {
+	drivertest.Must(t, wait.Retry(clustertest.Within(t, 20*time.Second), func() error {
 		if now := runtime.NumGoroutine(); now > before {
 			return fmt.Errorf("%d goroutines before, and %d now", before, now)
 		}

@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 )
@@ -118,7 +119,7 @@ func TestSecondary(t *testing.T) {
 	leader, others := clustertest.Leader(t, c)
 	for _, n := range others { // both have the earlier writes
 		only := session1(t, drivertest.Open(t, Open, at(t, urlOf(n), "secondary", "readPreference=secondary")), "")
-		drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+		drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 			if there := find(t, only, "a"); there != "a 1000 0 null" {
 				return errors.New(there)
 			}
@@ -167,7 +168,7 @@ func TestSecondary(t *testing.T) {
 	got, _ = s.take()
 	want(t, "of the writer's own session", strings.Join(got, ", "), "find at local after from secondary")
 	applying("off")
-	drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return writer.Reset(ctx) }))
+	drivertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return writer.Reset(ctx) }))
 	want(t, "the writer's own session, once the secondary goes on", find(t, writer, "a"), "a 1001 1 null")
 	if info, err := d.Info(ctx); err != nil || !strings.Contains(fmt.Sprint(info.Settings), "{write concern 1}") || !strings.Contains(fmt.Sprint(info.Settings), "{read preference secondary") {
 		t.Errorf("the report says %+v, %v", info.Settings, err)

@@ -205,13 +205,13 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	sqltest.WantError(t, "no server", err, db.Unavailable, "")
 }
 
-// host returns the address of a server for a URL.
-func host(m *mariadb.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
+// hostOf returns the address of a server for a URL.
+func hostOf(m *mariadb.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
 
 // TestSeveralHosts uses two independent servers as a primary and its replica.
 func TestSeveralHosts(t *testing.T) {
 	a, b := start(t, map[string]string{"server-id": "1"}), start(t, map[string]string{"server-id": "2"})
-	url := "mysql://plain:" + secret + "@" + host(a) + "," + host(b) + "/test?timeout=1s"
+	url := "mysql://plain:" + secret + "@" + hostOf(a) + "," + hostOf(b) + "/test?timeout=1s"
 	for _, m := range []*mariadb.Server{a, b} {
 		if _, err := m.SQL(t.Context(), "CREATE USER plain IDENTIFIED BY '"+secret+"'; GRANT ALL ON test.* TO plain"); err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func TestSeveralHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Reset(t.Context())
-	if sqltest.WantError(t, "one down, one read-only", err, db.Unavailable, ""); !strings.Contains(err.Error(), host(a)) || !strings.Contains(err.Error(), host(b)) {
+	if sqltest.WantError(t, "one down, one read-only", err, db.Unavailable, ""); !strings.Contains(err.Error(), hostOf(a)) || !strings.Contains(err.Error(), hostOf(b)) {
 		t.Error(err)
 	}
 	if _, err := a.SQL(t.Context(), "SET GLOBAL read_only = OFF"); err != nil {

@@ -236,8 +236,8 @@ func TestAnswersThatEnd(t *testing.T) {
 	m, url := fresh(t)
 	direct := drivertest.Open(t, Open, url)
 	bank.Make(t, direct, 2)
-	proxy := edited(t, host(m))
-	d := drivertest.Open(t, Open, strings.Replace(url, host(m), proxy.Addr().String(), 1))
+	proxy := edited(t, hostOf(m))
+	d := drivertest.Open(t, Open, strings.Replace(url, hostOf(m), proxy.Addr().String(), 1))
 	// last makes the n-th OK packet the last answer
 	// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html).
 	last := func(n int) func([]byte) bool {

@@ -12,7 +12,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -34,7 +36,7 @@ func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	t.Helper()
 	maps.Copy(params, clustertest.Fetched("mysql"))
 	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: mysql: " + missing.Advice())
 	}
 	drivertest.Must(t, err)
@@ -60,7 +62,7 @@ func TestMySQL(t *testing.T) {
 // TestGroupReplication runs a group of one member, which has the requirements of a group with several
 // primaries.
 func TestGroupReplication(t *testing.T) {
-	port, err := cluster.FreePort(t.Context())
+	port, err := host.FreePort(t.Context())
 	drivertest.Must(t, err)
 	group := "127.0.0.1:" + strconv.Itoa(port)
 	address := startMySQL(t, map[string]string{
@@ -141,7 +143,7 @@ func TestGroupSessionWaits(t *testing.T) {
 	}
 	// A member outside of the group accepts no session.
 	holding(t, secondary, func(c *control) {
-		drivertest.Must(t, cluster.Retry(t.Context(), func() error { // while it is being started it cannot be stopped
+		drivertest.Must(t, wait.Retry(t.Context(), func() error { // while it is being started it cannot be stopped
 			_, err := c.exec("STOP GROUP_REPLICATION")
 			return err
 		}))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -26,7 +27,7 @@ var servers = drivertest.Servers[*mariadb.Server]{
 		return mariadb.Start(ctx, cluster.Alone(all))
 	},
 	Missing: func(err error) string {
-		if missing := new(cluster.MissingError); errors.As(err, missing) {
+		if missing := new(host.MissingError); errors.As(err, missing) {
 			return "skipped engine: mariadb: install the Debian package " + missing.Package
 		}
 		return ""

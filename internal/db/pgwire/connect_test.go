@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -175,7 +175,7 @@ func TestConnectionsThatFail(t *testing.T) {
 }
 
 func TestConnectionRefusedOrTimedOut(t *testing.T) {
-	port, err := cluster.FreePort(t.Context())
+	port, err := host.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/patroni"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -198,7 +199,7 @@ func TestIsolationOfStatementsTogether(t *testing.T) {
 func TestStandbyRefusesWrites(t *testing.T) {
 	servers.Shared(t) // skips without PostgreSQL
 	c, err := patroni.Start(t.Context(), cluster.Options{Nodes: 2, Loopback: true})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: install the Debian package %s", missing.Package)
 	}
 	drivertest.Must(t, err)

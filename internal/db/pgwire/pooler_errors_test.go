@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -191,7 +192,7 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 	drivertest.Must(t, blocker.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	drivertest.Must(t, cluster.Retry(ctx, func() error {
+	drivertest.Must(t, wait.Retry(ctx, func() error {
 		if p.Running() { // and would not be started again
 			return errors.New("the killed pooler has not ended")
 		}
@@ -226,7 +227,7 @@ func poolWith(t *testing.T, s *postgrescluster.Server, settings map[string]strin
 	t.Helper()
 	server := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
 	p, err := pgbouncer.Start(t.Context(), server, postgrescluster.Superuser, settings)
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
 	}
 	drivertest.Must(t, err)

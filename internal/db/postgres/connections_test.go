@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
@@ -89,7 +89,7 @@ func TestFreeConnectionsPooled(t *testing.T) {
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(servers.Shared(t).Port()))
 	for _, mode := range []string{"transaction", "session"} {
 		p, err := pgbouncer.Start(t.Context(), at, server.Superuser, map[string]string{"pool_mode": mode})
-		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		if missing := (host.MissingError{}); errors.As(err, &missing) {
 			t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
 		}
 		drivertest.Must(t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -25,7 +26,7 @@ var servers = drivertest.Servers[*server.Server]{
 		return server.Start(ctx, cluster.Alone(all))
 	},
 	Missing: func(err error) string {
-		if missing := new(cluster.MissingError); errors.As(err, missing) {
+		if missing := new(host.MissingError); errors.As(err, missing) {
 			return "skipped engine: postgres: install the Debian package " + missing.Package
 		}
 		return ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -42,7 +42,7 @@ func startRaw(t testing.TB, o serverOptions) *servers {
 		t.Skip("starts a server")
 	}
 	c, err := startServers(within(t, time.Minute), o)
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+	if missing := (host.MissingError{}); errors.As(err, &missing) {
 		t.Skip("skipped engine: redis: install the Debian package " + missing.Package)
 	}
 	drivertest.Must(t, err)

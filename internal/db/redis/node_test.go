@@ -19,6 +19,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -36,7 +38,7 @@ type node struct {
 	password string
 
 	mu      sync.Mutex
-	process *cluster.Process // nil while it is down
+	process *host.Process // nil while it is down
 	paused  bool
 }
 
@@ -98,20 +100,20 @@ func (n *node) start(ctx context.Context, follows int) error {
 	defer log.Close()
 	cmd := exec.Command(n.program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, log, log
-	process, err := cluster.StartProcess(cmd, syscall.SIGKILL)
+	process, err := host.StartProcess(cmd, syscall.SIGKILL)
 	if err != nil {
 		return err
 	}
 	if err := n.awaitAnswer(ctx, process); err != nil {
 		text, _ := os.ReadFile(n.log())
-		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, cluster.LastLines(text)), process.Kill())
+		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, host.LastLines(text)), process.Kill())
 	}
 	n.process, n.paused = process, false
 	return nil
 }
 
 // awaitAnswer returns when the server has loaded its data, or its process has ended.
-func (n *node) awaitAnswer(ctx context.Context, process *cluster.Process) error {
+func (n *node) awaitAnswer(ctx context.Context, process *host.Process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -121,7 +123,7 @@ func (n *node) awaitAnswer(ctx context.Context, process *cluster.Process) error 
 		case <-ctx.Done():
 		}
 	}()
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		if !n.answers(ctx) {
 			return errors.New("it does not answer")
 		}
@@ -209,9 +211,9 @@ func (n *node) shutdown() error {
 func (n *node) setPaused(paused bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	act, what := (*cluster.Process).Resume, "resume"
+	act, what := (*host.Process).Resume, "resume"
 	if paused {
-		act, what = (*cluster.Process).Pause, "pause"
+		act, what = (*host.Process).Pause, "pause"
 	}
 	if n.process == nil {
 		return fmt.Errorf("%s the Redis server %s: it is down", what, n.address())

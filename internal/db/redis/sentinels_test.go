@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -94,7 +95,7 @@ func TestFollowsSentinels(t *testing.T) {
 
 	answer(t, c, 1, "replicaof", "no", "one")
 	ahead.say(second, 2)
-	drivertest.Must(t, cluster.Retry(within(t, 10*time.Second), func() error {
+	drivertest.Must(t, wait.Retry(within(t, 10*time.Second), func() error {
 		drivertest.Must(t, s.Begin(t.Context(), false))
 		if err := s.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)); err != nil {
 			return nil
@@ -189,18 +190,18 @@ func TestSuccessors(t *testing.T) {
 // TestRealSentinel asks one that watches a pair, before and after the replica is killed.
 func TestRealSentinel(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
-	program, err := cluster.Find("redis-server", "redis-server")
+	program, err := host.Find("redis-server", "redis-server")
 	drivertest.Must(t, err)
-	port, err := cluster.FreePort(t.Context())
+	port, err := host.FreePort(t.Context())
 	drivertest.Must(t, err)
-	host, at, _ := net.SplitHostPort(c.Endpoints()[0])
+	name, at, _ := net.SplitHostPort(c.Endpoints()[0])
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	drivertest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "bind 127.0.0.1\nport %d\nsentinel monitor bank %s %s 1\nsentinel down-after-milliseconds bank 700\n", port, host, at), 0o600))
-	process, err := cluster.StartProcess(exec.Command(program, conf, "--sentinel"), syscall.SIGKILL)
+	drivertest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "bind 127.0.0.1\nport %d\nsentinel monitor bank %s %s 1\nsentinel down-after-milliseconds bank 700\n", port, name, at), 0o600))
+	process, err := host.StartProcess(exec.Command(program, conf, "--sentinel"), syscall.SIGKILL)
 	drivertest.Must(t, err)
 	t.Cleanup(func() { drivertest.Must(t, process.Kill()) })
 	var d *redis.Database
-	drivertest.Must(t, cluster.Retry(within(t, 10*time.Second), func() (err error) {
+	drivertest.Must(t, wait.Retry(within(t, 10*time.Second), func() (err error) {
 		d, err = redis.Open(t.Context(), fmt.Sprintf("redis://127.0.0.1:%d?sentinel=bank&wait=1", port))
 		return err
 	}))
@@ -213,7 +214,7 @@ func TestRealSentinel(t *testing.T) {
 	}
 	drivertest.Must(t, d.CheckSuccessors(t.Context()))
 	drivertest.Must(t, c.Kill(1))
-	drivertest.Must(t, cluster.Retry(within(t, 10*time.Second), func() error {
+	drivertest.Must(t, wait.Retry(within(t, 10*time.Second), func() error {
 		if err := d.CheckSuccessors(t.Context()); err == nil || !strings.Contains(err.Error(), "that it would promote ("+c.Endpoints()[1]+" is down)") {
 			return fmt.Errorf("the replica is dead: %v", err)
 		}

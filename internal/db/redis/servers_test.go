@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db/drivertest"
 )
 
@@ -61,12 +62,12 @@ type servers struct {
 const startAttempts = 3
 
 // startServers starts the servers and returns when every replica has the primary's data. An error leaves nothing
-// behind; it is a cluster.MissingError where Redis is not installed.
+// behind; it is a host.MissingError where Redis is not installed.
 func startServers(ctx context.Context, o serverOptions) (*servers, error) {
 	if o.Nodes < 1 {
 		return nil, fmt.Errorf("start Redis: %d nodes requested, at least 1 is needed", o.Nodes)
 	}
-	program, err := cluster.Find("redis-server", "redis-server")
+	program, err := host.Find("redis-server", "redis-server")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func tryStart(ctx context.Context, program string, o serverOptions) (_ *servers,
 		return nil, err
 	}
 	for i := range o.Nodes {
-		port, err := cluster.FreePort(ctx)
+		port, err := host.FreePort(ctx)
 		if err != nil {
 			return nil, err
 		}

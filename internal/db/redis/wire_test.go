@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -258,7 +258,7 @@ func TestWhatServersSay(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	cert, key := drivertest.Certificate(t)
-	port, err := cluster.FreePort(t.Context())
+	port, err := host.FreePort(t.Context())
 	drivertest.Must(t, err)
 	c := start(t, serverOptions{Password: "hunter2", Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": "no",

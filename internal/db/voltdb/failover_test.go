@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/voltdb"
@@ -65,9 +66,9 @@ func TestFailOver(t *testing.T) {
 		return counter{s, i}, err
 	}, func() {
 		for _, n := range cluster.LocalNodes(c)[:2] {
-			drivertest.Must(t, cluster.Sleep(ctx, time.Second))
+			drivertest.Must(t, wait.Sleep(ctx, time.Second))
 			drivertest.Must(t, n.Kill(ctx))
-			drivertest.Must(t, cluster.Sleep(ctx, time.Second))
+			drivertest.Must(t, wait.Sleep(ctx, time.Second))
 			drivertest.Must(t, n.Restart(ctx))
 			drivertest.Must(t, c.WaitHealthy(ctx))
 		}

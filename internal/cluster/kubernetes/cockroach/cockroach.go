@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/cockroach"
 	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -167,7 +168,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 		d.servers = append(d.servers, cockroach.Server{Name: fmt.Sprintf("n%d", i), Address: address})
 	}
 	for _, one := range s.Settings {
-		if err := cluster.Retry(ctx, func() error { return d.servers[0].Set(ctx, one[0], one[1]) }); err != nil {
+		if err := wait.Retry(ctx, func() error { return d.servers[0].Set(ctx, one[0], one[1]) }); err != nil {
 			return nil, err
 		}
 	}

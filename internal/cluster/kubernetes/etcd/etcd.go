@@ -14,9 +14,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/wait"
 )
 
 // The registered ports of etcd.
@@ -186,7 +186,7 @@ func (d *database) members(ctx context.Context, i int) ([]*etcdserverpb.Member, 
 
 // Leader returns the node that reports itself as leader, in the highest term if there are several.
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		term := uint64(0)
 		leader = -1
 		for i := range d.addresses {

@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -54,7 +54,7 @@ type database struct {
 	single bool   // the data have one copy
 
 	connection atomic.Pointer[string] // content of the file
-	lock       cluster.Lock           // guards the fields below and the writing of the file
+	lock       wait.Lock              // guards the fields below and the writing of the file
 	observer   Observer               // nil until it is opened
 	asked      time.Time
 }
@@ -69,9 +69,9 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 	if err != nil {
 		return nil, err
 	}
-	d := &database{api: a, spec: s, client: client, file: filepath.Join(folder, "fdb.cluster"), lock: cluster.NewLock()}
+	d := &database{api: a, spec: s, client: client, file: filepath.Join(folder, "fdb.cluster"), lock: wait.NewLock()}
 	var o *kubernetes.Object
-	err = cluster.RetryEvery(ctx, askEvery, func() (err error) {
+	err = wait.RetryEvery(ctx, askEvery, func() (err error) {
 		if o, err = a.Get(ctx, fdbCluster, s.Name); err == nil {
 			err = reconciled(o)
 		}
@@ -127,7 +127,7 @@ func (d *database) reached(ctx context.Context) error {
 	_, list, _ := strings.Cut(*d.connection.Load(), "@")
 	limited, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
-	err := cluster.RetryEvery(limited, askEvery, func() (err error) {
+	err := wait.RetryEvery(limited, askEvery, func() (err error) {
 		for coordinator := range strings.SplitSeq(list, ",") {
 			var conn net.Conn
 			if conn, err = (&net.Dialer{Timeout: dialLimit}).DialContext(limited, "tcp", coordinator); err == nil {
@@ -201,7 +201,7 @@ func (d *database) ask(ctx context.Context, o *kubernetes.Object) (s state, err 
 			return s, err
 		}
 	}
-	if err := cluster.Sleep(ctx, time.Until(d.asked.Add(askEvery))); err != nil {
+	if err := wait.Sleep(ctx, time.Until(d.asked.Add(askEvery))); err != nil {
 		return s, err
 	}
 	defer func() { d.asked = time.Now() }()
@@ -268,7 +268,7 @@ func (d *database) joined(s state, node int) error {
 
 // Leader returns the node with the cluster controller.
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
-	err = cluster.RetryEvery(ctx, askEvery, func() error {
+	err = wait.RetryEvery(ctx, askEvery, func() error {
 		s, err := d.ask(ctx, nil)
 		if err != nil {
 			return err

@@ -16,7 +16,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/foundationdb"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -70,7 +72,7 @@ func Kind(client Client) *kubernetes.Kind {
 			return connect(ctx, a, s, client)
 		},
 		Unconnected: func(s *kubernetes.Spec) kubernetes.Database {
-			return (&database{spec: s, lock: cluster.NewLock()}).withCopies(s.Params[redundancy])
+			return (&database{spec: s, lock: wait.NewLock()}).withCopies(s.Params[redundancy])
 		},
 		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{clusterLabel: s.Name} },
 		Pod:    func(*kubernetes.Spec, int) string { return "" },
@@ -83,7 +85,7 @@ func Kind(client Client) *kubernetes.Kind {
 				return err
 			}
 			if err := client.Missing(); err != nil {
-				return cluster.MissingError{Hint: err.Error()}
+				return host.MissingError{Hint: err.Error()}
 			}
 			return nil
 		},

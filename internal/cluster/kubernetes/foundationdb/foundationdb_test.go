@@ -20,6 +20,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/cluster/wait"
 )
 
 // spec returns a checked cluster of nodes.
@@ -191,7 +192,7 @@ func (failing) Close() error { return nil }
 // time. It must not be replaced if the caller gave up.
 func TestAsk(t *testing.T) {
 	opened := 0
-	d := &database{lock: cluster.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
+	d := &database{lock: wait.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
 		if opened++; url != "fdb:x" {
 			t.Errorf("it opens %s", url)
 		}
@@ -313,7 +314,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	must(t, err)
 	defer other.Close()
 	s.set(func() { s.coordinator = other.Addr().String() })
-	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		must(t, c.WaitHealthy(ctx))
 		text, err := os.ReadFile(file)
 		if err == nil && !strings.HasSuffix(string(text), ":x@"+other.Addr().String()+"\n") {
@@ -343,7 +344,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	}
 	testReplaced(ctx, t, s, c, names)
 	s.set(func() { s.generations = map[string]any{"needsCoordinatorChange": int64(1)} })
-	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		short, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		if err := c.WaitHealthy(short); err == nil || !strings.Contains(err.Error(), "needsCoordinatorChange") {
@@ -415,13 +416,13 @@ func testOneAtATime(ctx context.Context, t *testing.T, s *standIn, c cluster.Clu
 			}
 		})
 	}
-	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		if emptied() == 0 {
 			return errors.New("no node was emptied")
 		}
 		return nil
 	}))
-	must(t, cluster.Sleep(ctx, 4*time.Second))
+	must(t, wait.Sleep(ctx, 4*time.Second))
 	if n := emptied(); n != 1 {
 		t.Errorf("%d nodes were emptied before the first had joined", n)
 	}

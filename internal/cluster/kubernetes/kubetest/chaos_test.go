@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -13,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 var kills = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "podchaos"}
@@ -30,7 +29,7 @@ func TestChaosMesh(t *testing.T) {
 		t.Run("kill", func(t *testing.T) {
 			was := n.uid(t, space, "db-1")
 			n.chaos(t, kills, "PodChaos", space, map[string]any{"action": "pod-kill", "mode": "all", "selector": onePod(space, "db-1")})
-			must(t, cluster.Until(t.Context(), startLimit, func() error {
+			must(t, wait.Until(t.Context(), startLimit, func() error {
 				if now := n.uid(t, space, "db-1"); now == was || now == "" {
 					return fmt.Errorf("the pod is %q yet", now)
 				}
@@ -75,7 +74,7 @@ func (n *Node) chaos(t *testing.T, resource schema.GroupVersionResource, kind, s
 		t.Helper()
 		objects := n.Client.Resource(resource).Namespace(space)
 		must(t, objects.Delete(t.Context(), name, metav1.DeleteOptions{}))
-		must(t, cluster.Until(t.Context(), startLimit, func() error {
+		must(t, wait.Until(t.Context(), startLimit, func() error {
 			object, err := objects.Get(t.Context(), name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -103,7 +102,7 @@ func (n *Node) healthy(t *testing.T, space, name string, want bool) {
 	t.Helper()
 	address := n.podAddress(t, space, name)
 	client := &http.Client{Timeout: 10 * time.Second}
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		answer, err := client.Get("http://" + net.JoinHostPort(address, "2379") + "/health")
 		if err != nil {
 			return err

@@ -26,7 +26,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wait"
 )
 
 // loopback is the address of a control plane without a node.
@@ -45,7 +47,7 @@ type ControlPlane struct {
 	assets    string // folder of the programs and definitions
 	address   string // of the API server, without a port
 	authority *authority
-	parts     []*cluster.Process
+	parts     []*host.Process
 }
 
 // Start starts a control plane on 127.0.0.1. It has no controllers, no scheduler and no node.
@@ -97,12 +99,12 @@ func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	etcd, err := cluster.FreePort(ctx)
+	etcd, err := host.FreePort(ctx)
 	must(t, err)
 	c.startEtcd(t, etcd)
 	port := 443 // pods use this port, through the service kubernetes
 	if c.address == loopback {
-		port, err = cluster.FreePort(ctx)
+		port, err = host.FreePort(ctx)
 		must(t, err)
 	}
 	server := c.startServer(t, etcd, port, flags)
@@ -132,7 +134,7 @@ func (c *ControlPlane) startEtcd(t testing.TB, port int) {
 		"--cert-file="+c.authority.path("server.crt"), "--key-file="+c.authority.path("server.key"))
 }
 
-func (c *ControlPlane) startServer(t testing.TB, etcd, port int, flags []string) *cluster.Process {
+func (c *ControlPlane) startServer(t testing.TB, etcd, port int, flags []string) *host.Process {
 	t.Helper()
 	a := c.authority
 	return c.run(t, "kube-apiserver", append([]string{
@@ -148,19 +150,19 @@ func (c *ControlPlane) startServer(t testing.TB, etcd, port int, flags []string)
 }
 
 // run starts a component of Kubernetes with a log of its name. It ends with the control plane.
-func (c *ControlPlane) run(t testing.TB, program string, args ...string) *cluster.Process {
+func (c *ControlPlane) run(t testing.TB, program string, args ...string) *host.Process {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(c.assets, "bin", program), args...)
 	return c.runCommand(t, program, cmd)
 }
 
-func (c *ControlPlane) runCommand(t testing.TB, name string, cmd *exec.Cmd) *cluster.Process {
+func (c *ControlPlane) runCommand(t testing.TB, name string, cmd *exec.Cmd) *host.Process {
 	t.Helper()
 	log, err := os.OpenFile(c.logPath(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	must(t, err)
 	defer log.Close()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
-	p, err := cluster.StartProcess(cmd, syscall.SIGKILL)
+	p, err := host.StartProcess(cmd, syscall.SIGKILL)
 	must(t, err)
 	c.parts = append(c.parts, p)
 	return p
@@ -174,7 +176,7 @@ func (c *ControlPlane) logEnd(name string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return cluster.LastLines(text)
+	return host.LastLines(text)
 }
 
 // logs logs the ends of all logs.
@@ -224,11 +226,11 @@ func must(t testing.TB, err error) {
 }
 
 // answers waits until a component answers a URL with status 200, or has ended.
-func (c *ControlPlane) answers(t testing.TB, name string, p *cluster.Process, client *http.Client, url string) {
+func (c *ControlPlane) answers(t testing.TB, name string, p *host.Process, client *http.Client, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	must(t, cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		select {
 		case <-p.Done():
 			cancel() // no attempt will succeed

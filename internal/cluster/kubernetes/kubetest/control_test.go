@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -17,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-
-	"stroppy/internal/cluster"
 )
 
 var (
@@ -107,7 +106,7 @@ func TestKilled(t *testing.T) {
 	if dir == "" {
 		t.Fatal("the test that is to be killed has not started Kubernetes")
 	}
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		if users := processesOf(t, dir); len(users) > 0 {
 			return fmt.Errorf("%s use %s yet", strings.Join(users, ", "), dir)
 		}

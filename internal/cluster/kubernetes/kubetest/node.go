@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 // Addresses in the node's network namespace.
@@ -101,7 +101,7 @@ func runInside(t *testing.T) {
 	cmd.Env = append(os.Environ(), insideName+"=yes")
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := cluster.StartProcess(cmd, syscall.SIGKILL)
+	p, err := host.StartProcess(cmd, syscall.SIGKILL)
 	must(t, err)
 	err = p.Err()
 	// The prefix distinguishes these lines from this test's own.
@@ -143,7 +143,7 @@ func (n *Node) startNode(t testing.TB, images []Image) {
 		"--root-dir="+filepath.Join(n.Dir, "kubelet"), "--hostname-override="+nodeName, "--node-ip="+nodeAddress)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		select {
 		case <-kubelet.Done():
 			cancel()

@@ -8,14 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"stroppy/internal/cluster"
 )
 
 // TestNode checks that pods of a StatefulSet run, find each other by name, have volumes, and can be reached from
@@ -78,7 +77,7 @@ func startEtcd(t *testing.T, n *Node, space string) {
 // waitFor waits until a number of pods of a StatefulSet are ready.
 func (n *Node) waitFor(t *testing.T, space, name string, ready int64) {
 	t.Helper()
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		set, err := n.Client.Resource(sets).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -93,7 +92,7 @@ func (n *Node) waitFor(t *testing.T, space, name string, ready int64) {
 // podAddress returns a pod's own address.
 func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
 	t.Helper()
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		pod, err := n.Client.Resource(pods).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -120,7 +119,7 @@ func TestPostgreSQL(t *testing.T) {
 			}}},
 		})
 		address := n.podAddress(t, space, "db")
-		must(t, cluster.Until(t.Context(), startLimit, func() error {
+		must(t, wait.Until(t.Context(), startLimit, func() error {
 			conn, err := pgx.Connect(t.Context(), "postgres://postgres@"+address+"/postgres?sslmode=disable&connect_timeout=2")
 			if err != nil {
 				return err
@@ -154,7 +153,7 @@ func TestNodeKilled(t *testing.T) {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	folder := ""
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		scripts, err := filepath.Glob("/dev/shm/stroppy-kubernetes-*/node.sh")
 		if err != nil {
 			return err
@@ -171,7 +170,7 @@ func TestNodeKilled(t *testing.T) {
 		return err
 	}))
 	must(t, cmd.Process.Kill())
-	must(t, cluster.Until(t.Context(), startLimit, func() error {
+	must(t, wait.Until(t.Context(), startLimit, func() error {
 		left, err := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(folder))
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%s still exists", left[0])

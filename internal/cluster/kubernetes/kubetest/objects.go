@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -19,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd/api"
-
-	"stroppy/internal/cluster"
 )
 
 // Custom resource definitions that scripts/kubernetes.sh has copied, as arguments of Define: a folder, or a pattern
@@ -68,7 +67,7 @@ func (c *ControlPlane) Define(t testing.TB, names ...string) {
 		}
 	}
 	for _, name := range made {
-		must(t, cluster.RetryEvery(ctx, 200*time.Millisecond, func() error { return c.served(ctx, name) }))
+		must(t, wait.RetryEvery(ctx, 200*time.Millisecond, func() error { return c.served(ctx, name) }))
 	}
 }
 

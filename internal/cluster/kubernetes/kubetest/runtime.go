@@ -18,10 +18,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const pauseImage = "stroppy.test/pause:3.10"
@@ -59,7 +59,7 @@ state = "/run/containerd"
 	p := n.runCommand(t, "containerd", exec.Command("containerd", "--config", config))
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	must(t, cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+	must(t, wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
 		select {
 		case <-p.Done():
 			cancel()
@@ -74,7 +74,7 @@ state = "/run/containerd"
 func ctr(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "ctr", append([]string{"--namespace", "k8s.io"}, args...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("ctr %s: %w: %s", args[0], err, cluster.LastLines(out))
+		return fmt.Errorf("ctr %s: %w: %s", args[0], err, host.LastLines(out))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"stroppy/internal/cluster"
 )
 
 // storageClass is the default class of the node's volumes, which are folders.
@@ -39,7 +38,7 @@ func (n *Node) startStorage(t testing.TB) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for cluster.Sleep(ctx, 200*time.Millisecond) == nil {
+		for wait.Sleep(ctx, 200*time.Millisecond) == nil {
 			if err := n.provision(ctx); err != nil && ctx.Err() == nil {
 				t.Logf("provision volumes: %v", err)
 			}

@@ -20,6 +20,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
 	"stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -165,7 +166,7 @@ type database struct {
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
 	var d *database
 	var cannot unusable
-	err := cluster.Retry(ctx, func() error { // the operator reports the members last
+	err := wait.Retry(ctx, func() error { // the operator reports the members last
 		o, err := a.Get(ctx, resource(s), s.Name)
 		if err == nil {
 			d, err = found(ctx, a, o, s.Pods, addresses)
@@ -295,7 +296,7 @@ func (d *database) Close() error { return nil }
 func (d *database) Whole(ctx context.Context) error { return mongodb.Healthy(ctx, d.servers) }
 
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		leader, err = mongodb.Primary(ctx, d.servers)
 		return err
 	})
@@ -304,7 +305,7 @@ func (d *database) Leader(ctx context.Context) (leader int, err error) {
 
 // MoveLeader implements kubernetes.Mover: the member stands for election until it accepts writes.
 func (d *database) MoveLeader(ctx context.Context, to int) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		leader, err := mongodb.Primary(ctx, d.servers)
 		if err != nil || leader == to {
 			return err

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -292,7 +292,7 @@ func (d *database) Whole(ctx context.Context) error {
 func (d *database) follows(ctx context.Context, i int, end int64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		s, err := d.ask(ctx, i)
 		switch {
 		case err != nil:
@@ -307,7 +307,7 @@ func (d *database) follows(ctx context.Context, i int, end int64) error {
 }
 
 func (d *database) Leader(ctx context.Context) (leader int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		list, failed := d.askAll(ctx)
 		leader = -1
 		for i, s := range list {
@@ -341,7 +341,7 @@ func (d *database) MoveLeader(ctx context.Context, to int) error {
 	if err != nil {
 		return err
 	}
-	return cluster.RetryEvery(ctx, askTimeout/4, func() error {
+	return wait.RetryEvery(ctx, askTimeout/4, func() error {
 		leader, err := d.Leader(ctx)
 		if err == nil && leader != to {
 			err = fmt.Errorf("n%d is still the leader", leader)

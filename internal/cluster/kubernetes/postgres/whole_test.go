@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/postgres/patroni"
+	"stroppy/internal/cluster/wait"
 )
 
 // TestWhole uses real servers on this machine. A user who only owns a database must see whether all servers follow,
@@ -41,7 +42,7 @@ func TestWhole(t *testing.T) {
 	}
 	clustertest.Must(t, conn.Close(ctx))
 
-	clustertest.Must(t, cluster.Retry(ctx, func() error { return d.Whole(ctx) }))
+	clustertest.Must(t, wait.Retry(ctx, func() error { return d.Whole(ctx) }))
 	if found, err := d.Leader(ctx); err != nil || found != leader {
 		t.Errorf("n%d leads, and n%d is found, %v", leader, found, err)
 	}
@@ -51,7 +52,7 @@ func TestWhole(t *testing.T) {
 		t.Errorf("while a standby is paused: %v", err)
 	}
 	clustertest.Must(t, other.Resume(ctx))
-	clustertest.Must(t, cluster.Retry(ctx, func() error { return d.Whole(ctx) }))
+	clustertest.Must(t, wait.Retry(ctx, func() error { return d.Whole(ctx) }))
 
 	// A standby that answers but has not replayed the log up to a position. No log is that long.
 	if err := d.follows(ctx, 1-leader, 1<<60); err == nil || !strings.Contains(err.Error(), "bytes of the log to replay") {

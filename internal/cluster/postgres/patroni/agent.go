@@ -14,6 +14,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wait"
 )
 
 // agent is the Patroni of a node, which fails over. PostgreSQL continues without it, and a primary continues to
@@ -60,7 +61,7 @@ func (a agent) Restart(ctx context.Context) error {
 	if !a.node.Running() {
 		return a.node.Restart(ctx)
 	}
-	err := cluster.Retry(ctx, func() error {
+	err := wait.Retry(ctx, func() error {
 		if pids := a.PIDs(); len(pids) > 0 && !a.Running() {
 			// serve.py ignores the signal until it knows that Patroni has ended.
 			if err := system.Kill(pids[0], system.User1); err != nil {
@@ -110,7 +111,7 @@ func (a agent) Resume(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		err = cluster.Retry(ctx, func() error { return a.well(ctx) })
+		err = wait.Retry(ctx, func() error { return a.well(ctx) })
 	}
 	if err == nil {
 		a.cluster.resumed()
@@ -131,7 +132,7 @@ func (a agent) signal(ctx context.Context, what string, number syscall.Signal, s
 		}
 	}
 	if err == nil {
-		err = cluster.Until(ctx, cluster.SeenWithin, seen)
+		err = wait.Until(ctx, wait.SeenWithin, seen)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, a.Name(), err)

@@ -11,12 +11,13 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 // demoted waits until a former primary is a standby, or is being made one.
 func demoted(t *testing.T, n *node) {
 	t.Helper()
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+	clustertest.Must(t, wait.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		if recovering, err := server.One[bool](t.Context(), n.over, "SELECT pg_is_in_recovery()"); err == nil && !recovering {
 			return fmt.Errorf("%s takes writes yet", n.Name())
 		}
@@ -90,7 +91,7 @@ func testLeadsAgain(t *testing.T, c *Cluster, n *node) {
 	ctx, before := clustertest.Within(t, clustertest.WaitLimit), len(c.Events())
 	noted := func(what string, is func(cluster.Event) bool) {
 		t.Helper()
-		clustertest.Must(t, cluster.Retry(ctx, func() error {
+		clustertest.Must(t, wait.Retry(ctx, func() error {
 			if events := c.Events()[before:]; !slices.ContainsFunc(events, is) {
 				return fmt.Errorf("%s is not noted: %v", what, events)
 			}

@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 const (
@@ -61,7 +63,7 @@ var (
 )
 
 // Start starts the store and the nodes, and returns when Patroni names a primary and all standbys stream from it. An
-// error leaves nothing behind. It is a cluster.MissingError if a program is not installed, and a *cluster.ParamError
+// error leaves nothing behind. It is a host.MissingError if a program is not installed, and a *cluster.ParamError
 // for a wrong parameter. The parameters are:
 //
 //	failover=patroni      the only value
@@ -119,8 +121,8 @@ func find(o cluster.Options) (p programs, err error) {
 		path             *string
 		name, debianName string
 	}{{&p.patroni, "patroni", "patroni"}, {&p.etcd, "etcd", "etcd-server"}} {
-		*program.path, err = cluster.Find(program.name, program.debianName)
-		if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		*program.path, err = host.Find(program.name, program.debianName)
+		if missing, ok := errors.AsType[host.MissingError](err); ok {
 			missing.Hint = install
 			err = missing
 		}
@@ -145,7 +147,7 @@ func findModule(python string) error {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, python, "-I", "-c", "from etcd import Client").CombinedOutput()
 	if err != nil && (bytes.Contains(out, []byte("ImportError")) || bytes.Contains(out, []byte("ModuleNotFoundError"))) {
-		return cluster.MissingError{Hint: "the Python module etcd, which Patroni needs, is not on this machine: " + install}
+		return host.MissingError{Hint: "the Python module etcd, which Patroni needs, is not on this machine: " + install}
 	}
 	return nil // Patroni reports other problems when it starts
 }
@@ -161,7 +163,7 @@ func interpreter(program string) (string, error) {
 	if words := strings.Fields(strings.TrimPrefix(line, "#!")); len(words) == 1 && filepath.IsAbs(words[0]) {
 		return words[0], nil
 	}
-	return cluster.Find("python3", "python3")
+	return host.Find("python3", "python3")
 }
 
 // start starts the store, then the first node, which begins the cluster, and then the others. giveUp ends ctx; the
@@ -181,7 +183,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	go func() { ended <- first.Server.Restart(ctx); cancel(errors.New("the first node has ended")) }()
 	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("the first node had %v to begin the cluster in etcd", bootLimit))
 	defer stop()
-	err := cluster.RetryEvery(limited, startEvery, func() error {
+	err := wait.RetryEvery(limited, startEvery, func() error {
 		_, err := c.key(limited, "initialize")
 		return err
 	})
@@ -228,7 +230,7 @@ func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 
 // askVersion asks Patroni for its version, on which its times depend.
 func askVersion(ctx context.Context, patroni string) (string, error) {
-	said, err := cluster.VersionOf(ctx, patroni, "--version")
+	said, err := host.VersionOf(ctx, patroni, "--version")
 	if err != nil {
 		return "", fmt.Errorf("%w: repair that Patroni", err)
 	}

@@ -16,6 +16,8 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 func kind() clustertest.Kind {
@@ -184,7 +186,7 @@ func TestWithoutModule(t *testing.T) {
 	ownPatroni(t, python, "")
 	_, err = find(cluster.Options{})
 	const says = "the Python module etcd, which Patroni needs, is not on this machine: install the Debian packages patroni, python3-etcd and etcd-server"
-	if missing, ok := errors.AsType[cluster.MissingError](err); !ok || !strings.HasPrefix(missing.Error(), says) {
+	if missing, ok := errors.AsType[host.MissingError](err); !ok || !strings.HasPrefix(missing.Error(), says) {
 		t.Errorf("%v", err)
 	}
 }
@@ -238,7 +240,7 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 
 // pauseWhen pauses an etcd server, whose number and arguments are in a file, when it must hang.
 func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context, client string) error) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err

@@ -16,10 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wait"
 )
 
 //go:embed serve.py
@@ -34,7 +35,7 @@ const configFile = "patroni.yml"
 // node is a host of a Cluster; its folder and ports stay. It has an etcd server, or PostgreSQL and Patroni, whose
 // processes are all descendants of the Server's process.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster *Cluster
 	folder  string // with the configuration, the log, and the data below it
 	store   bool   // it is an etcd server
@@ -46,33 +47,33 @@ type node struct {
 }
 
 // newNode makes the folder of a host and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
 	n := &node{cluster: c, folder: c.Folder(number), store: number >= c.data && number < c.data+c.params.store}
 	ports := map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}
 	if n.store {
 		ports = map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}
 	}
-	if err = c.TakeEndpoints(ctx, host, ports); err != nil {
+	if err = c.TakeEndpoints(ctx, on, ports); err != nil {
 		return nil, err
 	}
 	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
 		return nil, err
 	}
 	data := filepath.Join(n.folder, "data")
-	program := cluster.Program{
+	program := host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data itself
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS,
 	}
 	if n.store {
 		program.Command, program.Ready, program.Death, program.FaultFS = n.storeCommand, n.storeReady, syscall.SIGKILL, false
-	} else if n.over, err = server.NewSession(host.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
+	} else if n.over, err = server.NewSession(on.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	if err = c.MakeFolder(data, number, 0o700); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
-	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), program)
+	n.Server = c.NewServer(number, on, data, filepath.Join(n.folder, "server.log"), program)
 	return n, nil
 }
 
@@ -172,7 +173,7 @@ func inSeconds(d time.Duration) int { return int(d / time.Second) }
 
 // ready waits until the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.RetryEvery(ctx, startEvery, func() error { return n.over.Ask(ctx, "SELECT") })
+	return wait.RetryEvery(ctx, startEvery, func() error { return n.over.Ask(ctx, "SELECT") })
 }
 
 // storeCommand returns the command that starts an etcd server.
@@ -216,7 +217,7 @@ func (n *node) endStray() error {
 	if err := system.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("end the postmaster of %s: %w", n.Name(), err)
 	}
-	return cluster.Until(context.Background(), cluster.SeenWithin, func() error {
+	return wait.Until(context.Background(), wait.SeenWithin, func() error {
 		if alive() {
 			return fmt.Errorf("the postmaster of %s is still alive", n.Name())
 		}
@@ -249,7 +250,7 @@ func (n *node) Replace(ctx context.Context) error {
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		err := n.Kill(ctx)
 		if err == nil {
-			err = cluster.Retry(ctx, func() error {
+			err = wait.Retry(ctx, func() error {
 				if p, err := c.leads(ctx); err != nil || p == n {
 					return errors.Join(errNoPrimary, err)
 				}

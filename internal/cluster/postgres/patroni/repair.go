@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 // Problems that Patroni does not heal are repaired as by an operator, and noted as repairs. Version 3.0.2 lets a
@@ -109,7 +109,7 @@ func (c *Cluster) repair(ctx context.Context, wrong *unsound) {
 // settled reports whether Patroni is done with its PostgreSQL: it runs, or did not start. While it copies, rewinds or
 // replays, it is not done. PostgreSQL is started again and again if it fails, so Patroni is asked several times.
 func (n *node) settled(ctx context.Context) bool {
-	return cluster.Until(ctx, settleWithin, func() error {
+	return wait.Until(ctx, settleWithin, func() error {
 		state, err := n.state(ctx)
 		if err == nil && state != "running" && state != "start failed" {
 			err = errors.New(state)
@@ -158,7 +158,7 @@ func (c *Cluster) resumed() {
 	}
 	c.Tasks.Go(func() {
 		lasting := problems{}
-		for until := time.Now().Add(resumedFor); time.Now().Before(until) && cluster.Sleep(c.Life, time.Second) == nil; {
+		for until := time.Now().Add(resumedFor); time.Now().Before(until) && wait.Sleep(c.Life, time.Second) == nil; {
 			p, err := c.leads(c.Life)
 			if err != nil {
 				continue

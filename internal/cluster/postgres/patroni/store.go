@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 // startStore starts all etcd servers at once.
@@ -44,7 +44,7 @@ func (c *Cluster) guardStore(ctx context.Context, giveUp func(error)) {
 	defer context.AfterFunc(c.Life, cancel)()
 	for {
 		limited, done := context.WithTimeout(ctx, storeSilence)
-		err := cluster.Retry(limited, func() error {
+		err := wait.Retry(limited, func() error {
 			_, err := c.key(limited, "leader")
 			if errors.Is(err, errNoKey) {
 				return nil
@@ -55,14 +55,14 @@ func (c *Cluster) guardStore(ctx context.Context, giveUp func(error)) {
 		if err != nil && ctx.Err() == nil {
 			giveUp(errSilent)
 		}
-		if err != nil || cluster.Sleep(ctx, watchEvery) != nil {
+		if err != nil || wait.Sleep(ctx, watchEvery) != nil {
 			return
 		}
 	}
 }
 
 func (n *node) storeReady(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		_, err := ask(ctx, n.client.String(), "leader")
 		if errors.Is(err, errNoKey) {
 			return nil
@@ -163,7 +163,7 @@ func (n *node) writes(ctx context.Context) bool {
 // is seen to commit. Before that it must have acquired Patroni's leader key, or was seen as a standby with the key.
 func (c *Cluster) watch() {
 	holder, awaited, every := "", "", watchEvery
-	for cluster.Sleep(c.Life, every) == nil {
+	for wait.Sleep(c.Life, every) == nil {
 		if awaited == "" && holder != "" && c.leading.Load() == nil {
 			awaited, every = holder, awaitEvery
 		}
@@ -193,7 +193,7 @@ func (c *Cluster) watch() {
 // watchDemotion notes when the leader is a standby, which ends its leadership. Patroni demotes a primary whose store
 // does not answer, and the leader key may stay there.
 func (c *Cluster) watchDemotion() {
-	for cluster.Sleep(c.Life, watchEvery) == nil {
+	for wait.Sleep(c.Life, watchEvery) == nil {
 		n := c.leading.Load()
 		if n == nil || !n.Awake() {
 			continue

@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 var errNoPrimary = errors.New("no node that runs has Patroni's leader key and takes writes")
@@ -41,7 +41,7 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 // Leader returns the number of the node that has Patroni's leader key and accepts writes. While there is none Leader
 // waits until ctx ends.
 func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = cluster.Retry(ctx, func() error {
+	err = wait.Retry(ctx, func() error {
 		p, err := c.leads(ctx)
 		if err == nil {
 			number = p.Number()
@@ -221,7 +221,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 		if target.store {
 			return fmt.Errorf("%s holds Patroni's state and has no data", target.Name())
 		}
-		return cluster.Retry(ctx, func() error { return c.move(ctx, target) })
+		return wait.Retry(ctx, func() error { return c.move(ctx, target) })
 	})
 }
 
@@ -248,12 +248,12 @@ func (c *Cluster) move(ctx context.Context, target *node) (err error) {
 			defer func() {
 				undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoMove)
 				defer cancel()
-				err = errors.Join(err, cluster.Retry(undo, func() error { return c.synchronousCount(undo, 1) }))
+				err = errors.Join(err, wait.Retry(undo, func() error { return c.synchronousCount(undo, 1) }))
 			}()
 			if err := c.synchronousCount(limited, len(c.servers())-1); err != nil {
 				return err
 			}
-			if err := cluster.Retry(limited, promotable); err != nil {
+			if err := wait.Retry(limited, promotable); err != nil {
 				return err
 			}
 		}
@@ -262,7 +262,7 @@ func (c *Cluster) move(ctx context.Context, target *node) (err error) {
 	if err := p.call(limited, http.MethodPost, "/switchover", object{"leader": p.Name(), "candidate": target.Name()}); err != nil {
 		return err
 	}
-	err = cluster.Retry(limited, func() error {
+	err = wait.Retry(limited, func() error {
 		now, err := c.leads(limited)
 		if err == nil && now != target {
 			err = fmt.Errorf("%s leads", now.Name())

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/wait"
 )
 
 // Before starts servers, and a PgBouncer before their primary. PgBouncer runs beside the clients, outside of the
@@ -33,7 +35,7 @@ func (p Params) Before(
 	if lacks == nil {
 		lacks = p.check(ctx, program)
 	}
-	if lacks != nil && !(o.DryRun && errors.As(lacks, new(cluster.MissingError))) {
+	if lacks != nil && !(o.DryRun && errors.As(lacks, new(host.MissingError))) {
 		return nil, lacks
 	}
 	behind, err := servers(ctx, o)
@@ -111,7 +113,7 @@ func (f *Front) addressOf(number int) (netip.AddrPort, error) {
 // restarts a pooler that has ended.
 func (f *Front) follow(seen int) {
 	next := f.leader
-	for cluster.Sleep(f.life, followEvery) == nil {
+	for wait.Sleep(f.life, followEvery) == nil {
 		events := f.servers.Events()
 		for _, e := range events[seen:] {
 			if e.Leader != "" {
@@ -186,7 +188,7 @@ func (f *Front) WaitHealthy(ctx context.Context) error {
 	if err := f.servers.WaitHealthy(ctx); err != nil {
 		return err
 	}
-	err := cluster.Retry(ctx, func() error {
+	err := wait.Retry(ctx, func() error {
 		number, err := f.servers.Leader(ctx)
 		if err != nil {
 			return err

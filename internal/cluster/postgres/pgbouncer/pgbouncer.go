@@ -19,14 +19,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // Pooler is a running PgBouncer. Its methods may be called from several goroutines.
 type Pooler struct {
-	*cluster.Server
+	*host.Server
 	address  string
 	config   string // its configuration file
-	user     cluster.User
+	user     host.User
 	as       string // the user of all clients at the server
 	settings map[string]string
 }
@@ -35,7 +37,7 @@ const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connection
 
 // Start starts a pooler in transaction mode and returns when it answers. All clients work as the user, without a
 // password. The settings go into the section [pgbouncer] (PgBouncer documentation, "Configuration"). The error is a
-// cluster.MissingError if PgBouncer is not installed.
+// host.MissingError if PgBouncer is not installed.
 func Start(ctx context.Context, server netip.AddrPort, as string, settings map[string]string) (*Pooler, error) {
 	program, err := find()
 	if err != nil {
@@ -48,7 +50,7 @@ func Start(ctx context.Context, server netip.AddrPort, as string, settings map[s
 	return start(ctx, program, dir, server, as, settings)
 }
 
-func find() (string, error) { return cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin") }
+func find() (string, error) { return host.Find("pgbouncer", "pgbouncer", "/usr/sbin") }
 
 // start is like Start with a given program and an empty folder, which Stop removes.
 func start(ctx context.Context, program, dir string, server netip.AddrPort, as string, settings map[string]string) (p *Pooler, err error) {
@@ -57,11 +59,11 @@ func start(ctx context.Context, program, dir string, server netip.AddrPort, as s
 			p, err = nil, errors.Join(fmt.Errorf("start PgBouncer in %s: %w", dir, err), os.RemoveAll(dir))
 		}
 	}()
-	user, err := cluster.UserFor("PgBouncer", "nobody")
+	user, err := host.UserFor("PgBouncer", "nobody")
 	if err != nil {
 		return nil, err
 	}
-	port, err := cluster.FreePort(ctx)
+	port, err := host.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func start(ctx context.Context, program, dir string, server netip.AddrPort, as s
 		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), config: filepath.Join(dir, "pgbouncer.ini"),
 		user: user, as: as, settings: allSettings(port, as, settings),
 	}
-	p.Server = cluster.NewServer(0, nil, dir, filepath.Join(dir, "server.log"), cluster.Program{
+	p.Server = host.NewServer(context.Background(), 0, nil, dir, filepath.Join(dir, "server.log"), host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
 			return user.Command(context.Background(), dir, program, p.config), nil
 		},
@@ -144,7 +146,7 @@ func (p *Pooler) Stop() error { return p.Erase() }
 
 // ready returns nil when the pooler accepts connections.
 func (p *Pooler) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error {
+	return wait.Retry(ctx, func() error {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err != nil {

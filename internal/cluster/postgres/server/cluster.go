@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 )
 
 // Cluster is a running server, as a cluster of one node. A server that ends by itself is restarted on its own data.
@@ -26,7 +28,7 @@ var _ cluster.LocalNode = (*node)(nil)
 var programs = []string{"initdb", "postgres"}
 
 // StartCluster starts one server and returns when it answers. An error leaves nothing behind. It is a
-// cluster.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a wrong parameter. The
+// host.MissingError if PostgreSQL is not installed, and a *cluster.ParamError for a wrong parameter. The
 // parameters are:
 //
 //	fsync=off        PostgreSQL's setting with this name
@@ -71,7 +73,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	initdb := c.User.Command(ctx, n.folder, c.programs["initdb"], "-D", n.Dir(), "-U", Superuser, "-A", "trust",
 		"--no-sync", "--data-checksums", "--locale=C", "--encoding=UTF8")
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, cluster.LastLines(out))
+		return fmt.Errorf("initdb: %w: %s", err, host.LastLines(out))
 	}
 	if err := n.Restart(ctx); err != nil {
 		return err
@@ -93,7 +95,7 @@ func (c *Cluster) check(ctx context.Context) error {
 func (c *Cluster) Leader(ctx context.Context) (int, error) { return 0, c.WaitHealthy(ctx) }
 
 // Trust returns the lines of pg_hba.conf that trust the cluster's own network, which nobody else can reach.
-func Trust(network *cluster.Network) (lines []string) {
+func Trust(network *netem.Network) (lines []string) {
 	from := "samenet"
 	if network.Loopback() != "" {
 		from = "127.0.0.1/32"

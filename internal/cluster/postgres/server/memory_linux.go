@@ -8,11 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster/wait"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"stroppy/internal/cluster"
 )
 
 // ReleaseMemory removes the System V shared memory segment of a killed server whose data will not be used again.
@@ -36,7 +35,7 @@ func ReleaseMemoryBelow(folder string) error {
 		if err != nil || entry.IsDir() || entry.Name() != PIDFile {
 			return err
 		}
-		return cluster.Until(context.Background(), endLimit, func() error {
+		return wait.Until(context.Background(), endLimit, func() error {
 			used, err := releaseMemory(filepath.Dir(path))
 			if used {
 				err = fmt.Errorf("the shared memory of the server of %s is in use: end that server", filepath.Dir(path))

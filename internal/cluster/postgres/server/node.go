@@ -8,10 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 	"syscall"
 	"time"
-
-	"stroppy/internal/cluster"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // node is the server of a Cluster.
 type node struct {
-	*cluster.Server
+	*host.Server
 	cluster  *Cluster
 	folder   string // with the configuration, the log, the socket, and the data below it
 	sockets  string // folder of the Unix socket
@@ -34,27 +34,27 @@ type node struct {
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
+func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
 	n := &node{cluster: c, folder: c.Folder(number)}
-	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{5432: &n.endpoint}); err != nil {
+	if err = c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{5432: &n.endpoint}); err != nil {
 		return nil, err
 	}
 	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
 		return nil, err
 	}
-	if err = n.describe(number, host); err != nil {
+	if err = n.describe(number, on); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	return n, nil
 }
 
 // describe sets the node's server and its sessions.
-func (n *node) describe(number int, host *cluster.Host) (err error) {
+func (n *node) describe(number int, on *host.Host) (err error) {
 	c := n.cluster
 	if n.sockets, err = c.sockets(number); err != nil {
 		return err
 	}
-	n.Server = c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
+	n.Server = c.NewServer(number, on, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), host.Program{
 		Command: n.command, Ready: n.ready,
 		// SIGQUIT is the immediate shutdown, in which the postmaster ends its children too; SIGINT is the fast one.
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
@@ -63,7 +63,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	var errs [4]error
 	port := n.endpoint.Port()
 	n.orders, errs[0] = NewSession(n.sockets, port, "local", orderLimit)
-	n.over, errs[1] = NewSession(host.Addr().String(), port, "local", askLimit)
+	n.over, errs[1] = NewSession(on.Addr().String(), port, "local", askLimit)
 	errs[2] = c.WriteFile(n.hba(), strings.Join(Trust(c.Network()), "\n")+"\n")
 	errs[3] = c.WriteFile(n.conf(), n.configuration())
 	return errors.Join(errs[:]...)
@@ -86,5 +86,5 @@ func (n *node) now(ctx context.Context) (time.Time, error) {
 
 // ready waits until the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error { return n.orders.Ask(ctx, "SELECT") })
+	return wait.Retry(ctx, func() error { return n.orders.Ask(ctx, "SELECT") })
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // Superuser is the superuser of every server, which needs no password.
@@ -31,9 +32,9 @@ type Server = cluster.Single
 var Folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 
 // PGBin returns the path of one of PostgreSQL's client programs, such as pgbench: the first on PATH, or else the
-// newest installed version. The error is a cluster.MissingError if there is none.
+// newest installed version. The error is a host.MissingError if there is none.
 func PGBin(name string) (string, error) {
-	return cluster.Find(name, DebianPackage, Folders...)
+	return host.Find(name, DebianPackage, Folders...)
 }
 
 // Start starts a single server. max_connections has PostgreSQL's default, unless the options set it.

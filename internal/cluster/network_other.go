@@ -1,9 +1,0 @@
-//go:build !linux || embedded
-
-package cluster
-
-import "errors"
-
-func newBackend() (backend, error) {
-	return nil, errors.New("network namespaces need Linux and a build without the tag embedded")
-}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 	"stroppy/tools/try"
 )
 
@@ -32,7 +33,7 @@ func engine[C cluster.Cluster](
 	s *suite, name string, start func(context.Context, cluster.Options) (C, error), params url.Values, measure func(url string),
 ) {
 	c, err := start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: params})
-	if errors.As(err, new(cluster.MissingError)) {
+	if errors.As(err, new(host.MissingError)) {
 		fmt.Fprintf(os.Stderr, "bench: skipped engine: %s: %v\n", name, err)
 		return
 	}

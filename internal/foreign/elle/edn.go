@@ -1,6 +1,7 @@
 package elle
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -71,25 +72,27 @@ func (v value) get(key string) (value, bool) {
 // deepest is the maximal nesting of values.
 const deepest = 100
 
-// ednReader reads values of EDN (https://github.com/edn-format/edn).
-type ednReader struct {
+// reader reads values of EDN (https://github.com/edn-format/edn). With json it reads JSON, whose syntax is EDN's with
+// a colon after each key: a string is a keyword then.
+type reader struct {
 	data []byte
 	at   int
 	line int
+	json bool
 }
 
-func (r *ednReader) fail(format string, args ...any) error {
+func (r *reader) fail(format string, args ...any) error {
 	return &foreign.InputError{Line: r.line, What: fmt.Sprintf(format, args...)}
 }
 
 // space skips to the next value, and reports whether there is one.
-func (r *ednReader) space() bool {
+func (r *reader) space() bool {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; {
 		case c == '\n':
 			r.line++
 			r.at++
-		case c == ' ' || c == '\t' || c == '\r' || c == ',' || c == '\f':
+		case c == ' ' || c == '\t' || c == '\r' || c == ',' || c == '\f' || c == ':' && r.json:
 			r.at++
 		case c == ';':
 			for r.at < len(r.data) && r.data[r.at] != '\n' {
@@ -103,7 +106,7 @@ func (r *ednReader) space() bool {
 }
 
 // next reads a value. It returns false at the end of the data.
-func (r *ednReader) next(depth int) (value, bool, error) {
+func (r *reader) next(depth int) (value, bool, error) {
 	for {
 		if !r.space() {
 			return value{}, false, nil
@@ -134,6 +137,9 @@ func (r *ednReader) next(depth int) (value, bool, error) {
 		err = r.fail("a %q closes nothing", c)
 	case '"':
 		v.kind = text
+		if r.json {
+			v.kind = keyword
+		}
 		v.text, err = r.quoted()
 	case '#':
 		return r.tagged(depth)
@@ -155,13 +161,10 @@ func (r *ednReader) next(depth int) (value, bool, error) {
 }
 
 // items reads the values up to a closing bracket.
-func (r *ednReader) items(v *value, closing byte, depth int) error {
+func (r *reader) items(v *value, closing byte, depth int) error {
 	began := r.line
 	r.at++
-	for {
-		if !r.space() {
-			return &foreign.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
-		}
+	for r.space() {
 		if r.data[r.at] == closing {
 			r.at++
 			return nil
@@ -171,14 +174,15 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 			return err
 		}
 		if !ok {
-			return &foreign.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
+			break
 		}
 		v.list = append(v.list, e)
 	}
+	return &foreign.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
 }
 
 // tagged reads what follows a #: a set, or a tagged value, whose tag is dropped.
-func (r *ednReader) tagged(depth int) (value, bool, error) {
+func (r *reader) tagged(depth int) (value, bool, error) {
 	r.at++
 	if r.at < len(r.data) && r.data[r.at] == '{' {
 		v := value{kind: vector, line: r.line}
@@ -191,31 +195,29 @@ func (r *ednReader) tagged(depth int) (value, bool, error) {
 	return r.next(depth + 1)
 }
 
-func (r *ednReader) quoted() (string, error) {
-	began := r.line
-	var out []byte
+func (r *reader) quoted() (string, error) {
+	began, first := r.line, r.at
 	for r.at++; r.at < len(r.data); r.at++ {
-		switch c := r.data[r.at]; c {
+		switch r.data[r.at] {
 		case '"':
 			r.at++
-			return string(out), nil
+			whole := r.data[first:r.at]
+			inner := string(whole[1 : len(whole)-1])
+			if r.json && strings.Contains(inner, `\`) {
+				_ = json.Unmarshal(whole, &inner) // an escape that JSON lacks stays as it is
+			}
+			return inner, nil
 		case '\\':
 			r.at++
-			if r.at < len(r.data) {
-				out = append(out, '\\', r.data[r.at])
-			}
 		case '\n':
 			r.line++
-			out = append(out, c)
-		default:
-			out = append(out, c)
 		}
 	}
 	return "", &foreign.InputError{Line: began, What: "a string has no end: the file is cut off"}
 }
 
 // token reads up to the end of a word.
-func (r *ednReader) token() string {
+func (r *reader) token() string {
 	first := r.at
 	for r.at < len(r.data) && !strings.ContainsRune(" \t\r\n\f,;[](){}\"", rune(r.data[r.at])) {
 		r.at++
@@ -223,14 +225,14 @@ func (r *ednReader) token() string {
 	return string(r.data[first:r.at])
 }
 
-func (r *ednReader) atom() (value, error) {
+func (r *reader) atom() (value, error) {
 	v := value{line: r.line}
 	t := r.token()
 	if t == "" {
 		return v, r.fail("%q begins no value of EDN", r.data[r.at])
 	}
 	switch {
-	case t == "nil":
+	case t == "nil", t == "null" && r.json:
 	case t[0] == ':' && len(t) > 1:
 		v.kind, v.text = keyword, t[1:]
 	default:

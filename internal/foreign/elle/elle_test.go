@@ -138,7 +138,7 @@ func TestBadInputNamesTheLine(t *testing.T) {
 		{"cut off", ok + "{:type :ok, :f :txn, :process 0, :value [[:append 1", "the file is cut off", 2},
 		{"a text cut off", ok + "{:type \"ok", "a string has no end", 2},
 		{"cut off in JSON", "{\"type\":\"invoke\",\"f\":\"txn\",\"process\":0,\"value\":[[\"w\",1,1]]}\n{\"type\":", "the file is cut off", 2},
-		{"no JSON", "{\"type\":}\n", "it is no JSON", 1},
+		{"no JSON", "{\"type\":}\n", "a key without a value", 1},
 		{"another workload", "\n{:type :invoke, :f :transfer, :process 0, :value {:from 1}}\n{:type :ok, :f :transfer, :process 0, :value {:from 1}}", "is a vector of operations", 3},
 		{"a committed read of nothing", "{:type :ok, :process 0, :value [[:r 1]]}", "[:r 1] is no operation", 1},
 		{"an operation that is not known", ok + "{:type :invoke, :f :txn, :process 1, :value [[:cas 1 2]]}", "the operation :cas is not known", 2},

@@ -40,15 +40,9 @@ type operation struct {
 func Read(data []byte) (*History, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	b := &builder{History: &History{names: map[uint64]string{}, numbers: map[string]uint64{}}, open: map[string]*operation{}}
-	var next func() (value, bool, error)
-	if isJSON(data) {
-		next = newJSONReader(data).next
-	} else {
-		r := &ednReader{data: data, line: 1}
-		next = func() (value, bool, error) { return r.next(0) }
-	}
+	r := &reader{data: data, line: 1, json: isJSON(data)}
 	for {
-		v, ok, err := next()
+		v, ok, err := r.next(0)
 		if err != nil {
 			return nil, err
 		}

@@ -296,23 +296,8 @@ type blockRead struct {
 // errEnough ends a loop over blocks or records early, without a fault in the file.
 var errEnough = errors.New("the reader has enough")
 
-// each calls do for every complete block until the first error. It returns this error and the offset of the
-// block. Damage of the file and a contradiction with its footer are errors too.
-func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error) {
-	var payload []byte
-	return s.heads(func(b blockRead) error {
-		if int(b.Length) > cap(payload) {
-			payload = make([]byte, b.Length)
-		}
-		b.payload = payload[:b.Length]
-		if err := s.readPayload(b); err != nil {
-			return err
-		}
-		return do(b)
-	})
-}
-
-// heads is like each, without the payloads.
+// heads calls do for every complete block, without the payload, until the first error. It returns this error and
+// the offset of the block. Damage of a head and a contradiction with the footer are errors too.
 func (s *blockSource) heads(do func(b blockRead) error) (offset int64, err error) {
 	seen := startSums(s.preamble)
 	p, offset, err := s.walk(s.first, func(b blockRead) error {
@@ -332,22 +317,6 @@ func (s *blockSource) holds(seen sums, offset int64) error {
 	}
 	return s.damaged(offset, BadCount, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
 		seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
-}
-
-// records calls take for every record of a block until take returns false.
-func (s *blockSource) records(b blockRead, take func(d *decoder, record int) bool) error {
-	d := decoder{b: b.payload}
-	for i := range int(b.Records) {
-		if more := take(&d, i); d.bad {
-			return s.senseless(b.offset, i, b.Records)
-		} else if !more {
-			return errEnough
-		}
-	}
-	if d.left() > 0 {
-		return s.overfull(b.offset, b.Records)
-	}
-	return nil
 }
 
 func (s *blockSource) senseless(offset int64, record int, records uint32) error {

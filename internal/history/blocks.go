@@ -2,7 +2,6 @@ package history
 
 import (
 	"iter"
-	"path/filepath"
 	"sync"
 )
 
@@ -120,7 +119,7 @@ func (c *Cursor) Err() error { return c.err }
 
 // Ref returns the position of Transaction in the recording.
 func (c *Cursor) Ref() Ref {
-	return Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile)), Offset: c.Block.Offset, Record: c.Record}
+	return Ref{File: folder + "/" + transactionsFile, Offset: c.Block.Offset, Record: c.Record}
 }
 
 // EachBlock calls do for every block of the history, from several workers. do receives the worker's number,
@@ -212,49 +211,55 @@ func (e *End) EachRow(workers int, do func(worker int, rows []Row) error) error 
 	return eachRow(e.legs, workers, (*decoder).leg, do)
 }
 
-func eachRow[T any](s *blockSource, workers int, take func(d *decoder, last, row *T), do func(worker int, rows []T) error) error {
-	type scratch struct {
-		buffer []byte
-		rows   *[1 + batch]T // the first is the previous row
+// rowReader reads the rows of one block after another.
+type rowReader[T any] struct {
+	buffer []byte
+	rows   [1 + batch]T // the first is the previous row
+}
+
+// read calls do for the rows of a block. take reads a row, which is encoded relative to the last one.
+func (r *rowReader[T]) read(s *blockSource, b Block, take func(d *decoder, last, row *T), do func(rows []T) error) (err error) {
+	if b.Client != rowBlock {
+		return nil
 	}
-	scratches := make([]scratch, workers)
-	return deal(s.blocks, workers, func(worker int, b Block) (err error) {
-		if b.Client != rowBlock {
-			return nil
+	if r.buffer, err = s.payload(b, r.buffer); err != nil {
+		return err
+	}
+	d, rows := decoder{b: r.buffer}, &r.rows
+	rows[0] = *new(T)
+	for record := 0; record < int(b.Records); {
+		n := 0
+		for n < min(batch, int(b.Records)-record) && !d.bad {
+			take(&d, &rows[n], &rows[n+1])
+			n++
 		}
-		own := &scratches[worker]
-		if own.rows == nil {
-			own.rows = new([1 + batch]T)
+		if d.bad {
+			n--
+			err = s.senseless(b.Offset, record+n, b.Records)
 		}
-		if own.buffer, err = s.payload(b, own.buffer); err != nil {
+		if n > 0 {
+			if refused := do(rows[1 : 1+n]); refused != nil {
+				return refused
+			}
+		}
+		if err != nil {
 			return err
 		}
-		d, rows := decoder{b: own.buffer}, own.rows
-		rows[0] = *new(T)
-		for record := 0; record < int(b.Records); {
-			n := 0
-			for n < min(batch, int(b.Records)-record) && !d.bad {
-				take(&d, &rows[n], &rows[n+1])
-				n++
-			}
-			if d.bad {
-				n--
-				err = s.senseless(b.Offset, record+n, b.Records)
-			}
-			if n > 0 {
-				if refused := do(worker, rows[1:1+n]); refused != nil {
-					return refused
-				}
-			}
-			if err != nil {
-				return err
-			}
-			rows[0] = rows[n]
-			record += n
+		rows[0] = rows[n]
+		record += n
+	}
+	if d.left() > 0 {
+		return s.overfull(b.Offset, b.Records)
+	}
+	return nil
+}
+
+func eachRow[T any](s *blockSource, workers int, take func(d *decoder, last, row *T), do func(worker int, rows []T) error) error {
+	readers := make([]*rowReader[T], workers)
+	return deal(s.blocks, workers, func(worker int, b Block) error {
+		if readers[worker] == nil {
+			readers[worker] = new(rowReader[T])
 		}
-		if d.left() > 0 {
-			return s.overfull(b.Offset, b.Records)
-		}
-		return nil
+		return readers[worker].read(s, b, take, func(rows []T) error { return do(worker, rows) })
 	})
 }

@@ -182,25 +182,7 @@ func (p *Part) EachBlock(workers int, do func(worker int, c *Cursor) error) erro
 }
 
 // Transactions is like Reader.Transactions, for these clients.
-func (p *Part) Transactions() iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		c := p.Cursor()
-		for b, err := range p.Blocks() {
-			if err == nil {
-				for c.Open(b); c.Next(); {
-					if !yield(Record{Transaction: &c.Transaction, Ref: c.Ref()}, nil) {
-						return
-					}
-				}
-				err = c.Err()
-			}
-			if err != nil {
-				yield(Record{Ref: c.Ref()}, err)
-				return
-			}
-		}
-	}
-}
+func (p *Part) Transactions() iter.Seq2[Record, error] { return p.TransactionsIn(p.Blocks()) }
 
 // CopyTimes is like Copy for a recording with another clock. The function at converts its times to this
 // recording's clock and must be monotonic.

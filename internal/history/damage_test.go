@@ -46,11 +46,10 @@ func smallHistory(t testing.TB) (file []byte, txs []Transaction, starts []int64)
 	must(t, err)
 	h, err := openBytes(file)
 	must(t, err)
-	_, err = h.source.each(func(b blockRead) error {
-		starts = append(starts, b.offset)
-		return nil
-	})
-	must(t, err)
+	for b, err := range h.Blocks() {
+		must(t, err)
+		starts = append(starts, b.Offset)
+	}
 	starts = append(starts, int64(len(file)-footerSize))
 	txs, _, err = read(h)
 	must(t, err)

@@ -353,37 +353,50 @@ func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg)
 // rows yields the rows of a file. take reads a row, which is encoded relative to the last one.
 func rows[T any](s *blockSource, take func(d *decoder, last, row *T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		_, err := s.each(func(b blockRead) error {
-			if b.Client != rowBlock {
-				return nil
+		var reader rowReader[T]
+		for b, err := range s.blocks {
+			if err == nil {
+				err = reader.read(s, b, take, func(rows []T) error {
+					for _, row := range rows {
+						if !yield(row, nil) {
+							return errEnough
+						}
+					}
+					return nil
+				})
 			}
-			var last, row T
-			return s.records(b, func(d *decoder, _ int) bool {
-				take(d, &last, &row)
-				last = row
-				return d.bad || yield(row, nil)
-			})
-		})
-		if err != nil && err != errEnough {
-			yield(*new(T), err)
+			if err == errEnough {
+				return
+			}
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
 		}
 	}
 }
 
 // readUnexpected reads only the blocks with unexpected rows.
 func (e *End) readUnexpected() error {
-	_, _, err := e.objects.walk(e.objects.first, func(b blockRead) error {
+	s := e.objects
+	_, _, err := s.walk(s.first, func(b blockRead) error {
 		if b.Client != unexpectedBlock {
 			return nil
 		}
 		b.payload = make([]byte, b.Length)
-		if err := e.objects.readPayload(b); err != nil {
+		if err := s.readPayload(b); err != nil {
 			return err
 		}
-		return e.objects.records(b, func(d *decoder, _ int) bool {
-			e.unexpected = append(e.unexpected, d.text())
-			return true
-		})
+		d := decoder{b: b.payload}
+		for record := range int(b.Records) {
+			if e.unexpected = append(e.unexpected, d.text()); d.bad {
+				return s.senseless(b.offset, record, b.Records)
+			}
+		}
+		if d.left() > 0 {
+			return s.overfull(b.offset, b.Records)
+		}
+		return nil
 	})
 	return err
 }

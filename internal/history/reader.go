@@ -76,34 +76,25 @@ func (r *Reader) Close() error { return r.source.close() }
 // Transactions yields every recorded transaction. Those of one client are in order; those of different
 // clients are only approximately in the order of time. The next step reuses the Transaction and its Ops. At
 // the first damage it yields an error with an empty Record and ends. The sequence can be used repeatedly.
-func (r *Reader) Transactions() iter.Seq2[Record, error] {
+func (r *Reader) Transactions() iter.Seq2[Record, error] { return r.TransactionsIn(r.Blocks()) }
+
+// TransactionsIn is like Transactions, for the transactions of some blocks. It ends at the first error of blocks.
+func (r *Reader) TransactionsIn(blocks iter.Seq2[Block, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		var tx Transaction
-		var c context
-		ref := Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile))}
-		offset, err := r.source.each(func(b blockRead) error {
-			c.startBlock()
-			c.before = func(id ID, ops []Op) ([]Op, bool) { return r.earlier.take(r.source, b.offset, id, ops) }
-			ref.Offset = b.offset
-			var wrong error
-			err := r.source.records(b, func(d *decoder, i int) bool {
-				ref.Record = i
-				previous := c.id
-				d.transaction(&tx, &c)
-				if d.bad {
-					return true
+		c := r.Cursor()
+		for b, err := range blocks {
+			if err == nil {
+				for c.Open(b); c.Next(); {
+					if !yield(Record{Transaction: &c.Transaction, Ref: c.Ref()}, nil) {
+						return
+					}
 				}
-				if c.differed {
-					r.earlier.note(b.offset, &tx)
-				}
-				wrong = r.source.misplaced(b.offset, b.Client, previous, tx.ID)
-				return wrong == nil && yield(Record{Transaction: &tx, Ref: ref}, nil)
-			})
-			return cmp.Or(wrong, err)
-		})
-		if err != nil && err != errEnough {
-			ref.Offset = offset
-			yield(Record{Ref: ref}, err)
+				err = c.Err()
+			}
+			if err != nil {
+				yield(Record{Ref: c.Ref()}, err)
+				return
+			}
 		}
 	}
 }

@@ -238,19 +238,11 @@ func (p part) Header() history.Header { return p.reader.Header() }
 func (p part) Complete() bool { return false }
 
 func (p part) Transactions() iter.Seq2[history.Record, error] {
-	return func(yield func(history.Record, error) bool) {
-		cursor := p.reader.Cursor()
+	return p.reader.TransactionsIn(func(yield func(history.Block, error) bool) {
 		for _, b := range p.blocks {
-			cursor.Open(b)
-			for cursor.Next() {
-				if !yield(history.Record{Transaction: &cursor.Transaction, Ref: cursor.Ref()}, nil) {
-					return
-				}
-			}
-			if err := cursor.Err(); err != nil {
-				yield(history.Record{Ref: cursor.Ref()}, err)
+			if !yield(b, nil) {
 				return
 			}
 		}
-	}
+	})
 }

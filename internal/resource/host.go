@@ -2,7 +2,6 @@ package resource
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -274,44 +273,18 @@ func number(text string) *float64 {
 	return &n
 }
 
-// cpuFiles returns the pressure file of this process's control group, given the file that lists the groups,
-// and the existing cpu.stat files of that group and those above. See limits.
+// cpuFiles returns the pressure file of this process's control group, at most one, and the existing cpu.stat files of
+// that group and those above. See groupDirs.
 func cpuFiles(groups, root string) (pressures, stats []string) {
-	data, err := os.ReadFile(groups)
-	if err != nil {
-		return nil, nil
-	}
-	there := func(file string) bool {
-		_, err := os.Stat(file)
-		return err == nil
-	}
-	for entry := range strings.Lines(string(data)) {
-		fields := strings.SplitN(strings.TrimSpace(entry), ":", 3)
-		if len(fields) != 3 {
+	for controller, dir := range groupDirs(groups, root) {
+		if controller != "" && controller != "cpu" {
 			continue
 		}
-		for _, controller := range strings.Split(fields[1], ",") {
-			if controller != "" && controller != "cpu" {
-				continue
-			}
-			base := root
-			if controller != "" { // version 1
-				base = filepath.Join(root, fields[1])
-				if !there(base) {
-					base = filepath.Join(root, controller)
-				}
-			}
-			for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-				if file := filepath.Join(base, group, "cpu.pressure"); len(pressures) == 0 && there(file) {
-					pressures = append(pressures, file)
-				}
-				if file := filepath.Join(base, group, "cpu.stat"); there(file) {
-					stats = append(stats, file)
-				}
-				if group == "/" {
-					break
-				}
-			}
+		if file := filepath.Join(dir, "cpu.pressure"); len(pressures) == 0 && there(file) {
+			pressures = append(pressures, file)
+		}
+		if file := filepath.Join(dir, "cpu.stat"); there(file) {
+			stats = append(stats, file)
 		}
 	}
 	return pressures, stats

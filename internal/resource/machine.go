@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -69,14 +70,43 @@ func line(file string) string {
 	return strings.TrimSpace(first)
 }
 
-// limits returns the smallest limits of this process's control groups, given the file that lists them, and of
-// those above (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1). In a container, whose
-// files begin at its own group, the path does not exist, and the root is read.
-func limits(groups, root string) (processors float64, memory int64) {
-	data, err := os.ReadFile(groups)
-	if err != nil {
-		return 0, 0
+// groupDirs yields the folders of this process's control groups, given the file that lists them, and of the groups
+// above (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1). Each has the name of its controller,
+// which is empty in version 2. In a container, whose files begin at its own group, the path does not exist, and the
+// root is read.
+func groupDirs(groups, root string) iter.Seq2[string, string] {
+	return func(yield func(controller, dir string) bool) {
+		data, _ := os.ReadFile(groups) // without the file there are no groups
+		for entry := range strings.Lines(string(data)) {
+			fields := strings.SplitN(strings.TrimSpace(entry), ":", 3)
+			if len(fields) != 3 {
+				continue
+			}
+			for controller := range strings.SplitSeq(fields[1], ",") {
+				base := filepath.Join(root, fields[1])
+				if !there(base) {
+					base = filepath.Join(root, controller)
+				}
+				for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+					if !yield(controller, filepath.Join(base, group)) {
+						return
+					}
+					if group == "/" {
+						break
+					}
+				}
+			}
+		}
 	}
+}
+
+func there(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// limits returns the smallest limits of this process's control groups and of those above. See groupDirs.
+func limits(groups, root string) (processors float64, memory int64) {
 	least := func(x float64) {
 		if x > 0 && (processors == 0 || x < processors) {
 			processors = x
@@ -89,34 +119,16 @@ func limits(groups, root string) (processors float64, memory int64) {
 			memory = n
 		}
 	}
-	for entry := range strings.Lines(string(data)) {
-		fields := strings.SplitN(strings.TrimSpace(entry), ":", 3)
-		if len(fields) != 3 {
-			continue
-		}
-		for _, controller := range strings.Split(fields[1], ",") {
-			base := filepath.Join(root, fields[1])
-			if controller == "" { // version 2
-				base = root
-			} else if _, err := os.Stat(base); err != nil {
-				base = filepath.Join(root, controller)
-			}
-			for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-				dir := filepath.Join(base, group)
-				switch controller {
-				case "":
-					quota, period, _ := strings.Cut(line(filepath.Join(dir, "cpu.max")), " ")
-					least(ratio(quota, period))
-					leastMemory(line(filepath.Join(dir, "memory.max")))
-				case "cpu":
-					least(ratio(line(filepath.Join(dir, "cpu.cfs_quota_us")), line(filepath.Join(dir, "cpu.cfs_period_us"))))
-				case "memory":
-					leastMemory(line(filepath.Join(dir, "memory.limit_in_bytes")))
-				}
-				if group == "/" {
-					break
-				}
-			}
+	for controller, dir := range groupDirs(groups, root) {
+		switch controller {
+		case "":
+			quota, period, _ := strings.Cut(line(filepath.Join(dir, "cpu.max")), " ")
+			least(ratio(quota, period))
+			leastMemory(line(filepath.Join(dir, "memory.max")))
+		case "cpu":
+			least(ratio(line(filepath.Join(dir, "cpu.cfs_quota_us")), line(filepath.Join(dir, "cpu.cfs_period_us"))))
+		case "memory":
+			leastMemory(line(filepath.Join(dir, "memory.limit_in_bytes")))
 		}
 	}
 	return processors, memory

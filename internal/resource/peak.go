@@ -2,47 +2,18 @@ package resource
 
 import (
 	"os"
-	"sync"
-	"time"
 
 	"github.com/shirou/gopsutil/v4/mem"
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Peak polls the resident memory of this process until the returned function is called. That function returns
-// the maximum in bytes; 0: not known.
-func Peak(every time.Duration) (end func() int64) {
-	self, err := process.NewProcess(int32(os.Getpid()))
+// Resident returns the resident memory of this process in bytes; 0: not known.
+func Resident() int64 {
+	resident, _, err := residentMemory(&process.Process{Pid: int32(os.Getpid())})
 	if err != nil {
-		return func() int64 { return 0 }
+		return 0
 	}
-	var peak int64
-	look := func() {
-		if resident, _, err := residentMemory(self); err == nil {
-			peak = max(peak, resident)
-		}
-	}
-	look()
-	ended := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ended:
-				return
-			case <-ticker.C:
-				look()
-			}
-		}
-	})
-	return func() int64 {
-		close(ended)
-		looking.Wait()
-		look()
-		return peak
-	}
+	return resident
 }
 
 // Free returns the number of bytes that this process can still allocate: the machine's available memory, or

@@ -57,10 +57,20 @@ const peakEvery = 20 * time.Millisecond
 // checkPeak measures the highest resident memory of this process until the function that it
 // returns is called, which puts it into the result.
 func (c *conductor) checkPeak() (end func()) {
-	peak := resource.Peak(peakEvery)
+	peak := highest(peakEvery, resource.Resident)
 	return func() {
 		if bytes := peak(); bytes > 0 {
 			c.result.Check = &report.CheckCost{MaxRSSBytes: &bytes}
 		}
+	}
+}
+
+// highest reads a value at each interval until the returned function is called, which returns the largest value.
+func highest(interval time.Duration, read func() int64) (end func() int64) {
+	most := read()
+	stop := Every(interval, func() { most = max(most, read()) })
+	return func() int64 {
+		stop()
+		return max(most, read())
 	}
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stroppy/internal/pace"
@@ -49,4 +50,20 @@ func TestMemoryWarning(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// TestHighestSeesValueThatIsGone checks that a value between the first and the last reading counts.
+func TestHighestSeesValueThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		values := []int64{1, 9, 3}
+		end := highest(time.Second, func() int64 {
+			value := values[0]
+			values = values[1:]
+			return value
+		})
+		time.Sleep(1500 * time.Millisecond)
+		if most := end(); most != 9 {
+			t.Errorf("the highest value is %d", most)
+		}
+	})
 }

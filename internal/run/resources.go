@@ -1,9 +1,9 @@
 package run
 
 import (
-	"sync"
 	"time"
 
+	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/resource"
 )
@@ -29,7 +29,7 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 		s.Groups = s.Groups[:rest]
 		samples = append(samples, s)
 	}
-	endSampling := everySince(start, meterEvery, sample)
+	endSampling := load.EachSecond(start, func(int) { sample() })
 	return func() error {
 		endSampling()
 		sample()
@@ -47,31 +47,6 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 			c.result.Servers = append(c.result.Servers, s)
 		}
 		return writeRows(c.o.Dir, report.ResourcesFile, resources(samples))
-	}
-}
-
-// everySince calls f whenever a whole number of intervals has passed since start, so that each measurement belongs to
-// one second of the run. end stops the calls and waits for an active one.
-func everySince(start time.Time, interval time.Duration, f func()) (end func()) {
-	ended := make(chan struct{})
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		for {
-			wait := interval - time.Since(start)%interval
-			if wait < interval/20 { // the timer was a little early
-				wait += interval
-			}
-			select {
-			case <-ended:
-				return
-			case <-time.After(wait):
-				f()
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		calls.Wait()
 	}
 }
 

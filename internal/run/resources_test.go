@@ -3,7 +3,6 @@ package run
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,20 +44,4 @@ func memoryAtMost(t *testing.T) {
 			t.Errorf("at most %d bytes, and %d in second %d", *r.Client.MaxRSSBytes, *row.ClientRSS, row.Second)
 		}
 	}
-}
-
-// TestCallsComeAtWholeIntervals checks that calls come at whole intervals since the start of the run, not since the
-// call of everySince.
-func TestCallsComeAtWholeIntervals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const interval = 200 * time.Millisecond
-		start := time.Now().Add(-130 * time.Millisecond)
-		var calls []time.Duration
-		end := everySince(start, interval, func() { calls = append(calls, time.Since(start)) })
-		time.Sleep(5 * interval)
-		end()
-		if want := []time.Duration{interval, 2 * interval, 3 * interval, 4 * interval, 5 * interval}; !slices.Equal(calls, want) {
-			t.Errorf("calls at %v, want %v", calls, want)
-		}
-	})
 }

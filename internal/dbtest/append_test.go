@@ -16,10 +16,10 @@ import (
 	"stroppy/internal/workload/appends"
 )
 
-// appendMix is so many clients on so few lists that transactions meet.
+// appendMix holds arguments with many clients on few lists, so that transactions conflict.
 var appendMix = []string{"--clients", "6", "--lists", "10", "--seed", "5"}
 
-// appendOn runs the whole program on a database and returns its exit code and what it found.
+// appendOn runs `stroppy run append` in this process. It returns the exit code, the parsed result and standard error.
 func appendOn(t *testing.T, args ...string) (int, verdict, string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -34,6 +34,7 @@ func appendOn(t *testing.T, args ...string) (int, verdict, string) {
 	return code, v, complaints.String()
 }
 
+// detail returns the detail of a check, or an empty string if there is no such check.
 func (v verdict) detail(check string) string {
 	for _, c := range v.Checks {
 		if c.Name == check {
@@ -43,7 +44,7 @@ func (v verdict) detail(check string) string {
 	return ""
 }
 
-// appendCell runs append by the whole program; further arguments are appended.
+// appendCell returns a cell that runs append as a command. The command gets the further arguments.
 func appendCell(isolation string, count int, more ...string) cell {
 	return cell{name: strings.Join(append([]string{"append", isolation}, more...), " "), run: func(t *testing.T, open opener) {
 		_, address := open(t)
@@ -54,6 +55,8 @@ func appendCell(isolation string, count int, more ...string) cell {
 	}}
 }
 
+// appendArgs returns the arguments of `stroppy run append` for a database, an isolation level and a number of
+// transactions.
 func appendArgs(address, isolation string, count int, more ...string) []string {
 	args := append([]string{"--db", address, "--count", fmt.Sprint(count)}, more...)
 	if isolation != "" {
@@ -62,9 +65,10 @@ func appendArgs(address, isolation string, count int, more ...string) []string {
 	return args
 }
 
-// accesses are all ways in which SQL finds a list.
+// accesses lists every way in which SQL finds a list.
 var accesses = []string{appends.Upsert, appends.Primary, appends.Secondary, appends.Rows, appends.Predicate}
 
+// appendCells returns a cell for each access, with the two modes in turn.
 func appendCells(isolation string, count int) (list []cell) {
 	for i, access := range accesses {
 		mode := []string{workload.Pipelined, workload.Interactive}[i%2]
@@ -73,8 +77,8 @@ func appendCells(isolation string, count int) (list []cell) {
 	return list
 }
 
-// appendShows holds that a database keeps what it claims and not more: serializability is
-// broken by one of some anomalies, and by none of others.
+// appendShows returns a cell that expects the claimed isolation level to hold and serializability to fail. The check
+// of serializability must name one anomaly of some, and no anomaly of none.
 func appendShows(isolation, access string, some, none []string) cell {
 	return cell{name: strings.Join([]string{"append", isolation, access, "shows", some[0]}, " "), run: func(t *testing.T, open opener) {
 		_, address := open(t)
@@ -93,6 +97,7 @@ func appendShows(isolation, access string, some, none []string) cell {
 	}}
 }
 
+// appendOnPostgres returns the cells of append for PostgreSQL at its three isolation levels.
 func appendOnPostgres() []cell {
 	list := appendCells("serializable", 500)
 	single := []string{"(G-single)", "(G-nonadjacent)"}
@@ -104,9 +109,8 @@ func appendOnPostgres() []cell {
 	return list
 }
 
-// TestAppendMutants: the planted bugs that can show in lists, each found by the check that is
-// meant for it.
-func TestAppendMutants(t *testing.T) {
+// TestAppendFindsPlantedBugs checks that each planted bug which lists can show is found by its own check.
+func TestAppendFindsPlantedBugs(t *testing.T) {
 	t.Parallel()
 	type mutant struct{ mutant, check string }
 	for _, c := range cases([]mutant{
@@ -127,10 +131,10 @@ func TestAppendMutants(t *testing.T) {
 	}
 }
 
-// TestAppendClaims: what a planted bug does makes a run invalid where the claim forbids it, and
-// nowhere else. The mutant lost-update gives a transaction an old version of one list beside the
-// last ones of others, which may be a fractured read, so that read atomic may hold or not.
-func TestAppendClaims(t *testing.T) {
+// TestAppendIsInvalidOnlyIfClaimForbidsBug checks the verdict for planted bugs under several claims. The claim
+// read-atomic is left out: lost-update returns one old list beside current lists, which may or may not be a fractured
+// read.
+func TestAppendIsInvalidOnlyIfClaimForbidsBug(t *testing.T) {
 	tier.SkipUnderRace(t)
 	t.Parallel()
 	type claim struct {
@@ -152,8 +156,8 @@ func TestAppendClaims(t *testing.T) {
 	}
 }
 
-// TestAppendRefusals: what cannot be done is said in one sentence, before anything is.
-func TestAppendRefusals(t *testing.T) {
+// TestAppendRefusesInvalidSettings checks that invalid settings end the command before the run, with a reason.
+func TestAppendRefusesInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string

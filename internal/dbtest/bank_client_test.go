@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// eachWay runs a test on a loaded bank of every data model, style and mode.
+// eachWay runs a test on a loaded bank of every data model, update style and mode.
 func eachWay(t *testing.T, test func(t *testing.T, b *bank.Bank, c load.Client)) {
 	run := func(name, update, mode string, open func(t *testing.T) db.Database) {
 		t.Run(name+" "+update+" "+mode, func(t *testing.T) {
@@ -40,7 +40,7 @@ func eachWay(t *testing.T, test func(t *testing.T, b *bank.Bank, c load.Client))
 	}
 }
 
-// The kinds and reasons of the bank.
+// The kinds of transactions and the reasons of rejections, as the bank declares them.
 const (
 	kindTransfer = 1 * history.Numbered
 	kindPayroll  = 2 * history.Numbered
@@ -52,8 +52,8 @@ const (
 	noAccount history.Reason = 2
 )
 
-// TestDeclared: the header names every kind and reason.
-func TestDeclared(t *testing.T) {
+// TestBankHeaderNamesKindsAndReasons checks the names of all kinds and reasons in the header.
+func TestBankHeaderNamesKindsAndReasons(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, _ load.Client) {
 		h := b.Header()
@@ -63,12 +63,12 @@ func TestDeclared(t *testing.T) {
 		}
 		want := []string{"transfer", "payroll", "joint transfer", "inquiry", "audit", "insufficient funds", "no such account"}
 		if !slices.Equal(got, want) {
-			t.Errorf("the kinds and reasons are called %q, not %q", got, want)
+			t.Errorf("the kinds and reasons are named %q, want %q", got, want)
 		}
 	})
 }
 
-// next prepares transactions until there is one of the kind that asks for little.
+// next prepares transactions until one has the given kind. It skips transactions of 100.00 or more, except payrolls.
 func next(t *testing.T, c load.Client, kind history.Kind) *history.Transaction {
 	t.Helper()
 	tx := new(history.Transaction)
@@ -81,7 +81,7 @@ func next(t *testing.T, c load.Client, kind history.Kind) *history.Transaction {
 	return nil
 }
 
-// total is what the payer pays.
+// total returns the amount that the payer pays, in cents.
 func total(tx *history.Transaction) (cents int64) {
 	for _, op := range tx.Ops {
 		cents += max(op.Amount, 0)
@@ -89,6 +89,7 @@ func total(tx *history.Transaction) (cents int64) {
 	return cents
 }
 
+// attempt makes one attempt of a transaction and ends the test if it fails.
 func attempt(t *testing.T, c load.Client, tx *history.Transaction) {
 	t.Helper()
 	if err := c.Attempt(t.Context(), tx); err != nil {
@@ -96,14 +97,17 @@ func attempt(t *testing.T, c load.Client, tx *history.Transaction) {
 	}
 }
 
+// wantOutcome ends the test unless the transaction has the given outcome and reason.
 func wantOutcome(t *testing.T, tx *history.Transaction, outcome history.Outcome, reason history.Reason) {
 	t.Helper()
 	if tx.Outcome != outcome || tx.Reason != reason {
-		t.Fatalf("the %v is %v, %v, want %v, %v", tx.Kind, tx.Outcome, tx.Reason, outcome, reason)
+		t.Fatalf("the outcome of the %v is %v, %v, want %v, %v", tx.Kind, tx.Outcome, tx.Reason, outcome, reason)
 	}
 }
 
-func TestEachKindObservesWhatWasBefore(t *testing.T) {
+// TestTransactionsObservePrecedingState checks that each transaction observes the balances, versions and writers that
+// the transactions before it left.
+func TestTransactionsObservePrecedingState(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		type state struct {
@@ -136,7 +140,9 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 	})
 }
 
-func TestSettleReportsAndCloses(t *testing.T) {
+// TestResolveUnknownPreventsLaterCommit checks that resolving an unknown outcome reports it, and that the transaction
+// cannot be applied afterwards.
+func TestResolveUnknownPreventsLaterCommit(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint} {
@@ -151,7 +157,7 @@ func TestSettleReportsAndCloses(t *testing.T) {
 				wantOutcome(t, done, history.Committed, 0)
 			}
 			if err := c.Attempt(t.Context(), done); !errors.Is(err, load.ErrAlreadyApplied) {
-				t.Fatalf("a second attempt of the same %v gives %v", kind, err)
+				t.Fatalf("a second attempt of the same %v ended with %v", kind, err)
 			}
 			lost := next(t, c, kind)
 			for range 2 {
@@ -162,7 +168,7 @@ func TestSettleReportsAndCloses(t *testing.T) {
 			}
 			err := c.Attempt(t.Context(), lost)
 			if !errors.Is(err, load.ErrAlreadyApplied) && db.ClassOf(err) != db.Aborted {
-				t.Fatalf("a closed %v is attempted with %v", kind, err)
+				t.Fatalf("the attempt of a %v that was resolved as aborted ended with %v", kind, err)
 			}
 			if err := c.ResolveUnknown(t.Context(), lost); err != nil {
 				t.Fatal(err)
@@ -172,7 +178,9 @@ func TestSettleReportsAndCloses(t *testing.T) {
 	})
 }
 
-func TestRulesOfTheBank(t *testing.T) {
+// TestBankRejectsOverdraftsAndUnknownAccounts checks that rejected transactions have the right reason and change no
+// balance.
+func TestBankRejectsOverdraftsAndUnknownAccounts(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint} {
@@ -202,9 +210,8 @@ func TestRulesOfTheBank(t *testing.T) {
 	})
 }
 
-// richJoint commits a joint transfer out of account 0, which is a company's and
-// holds nearly all of its pair's money, and returns it with what may still be
-// paid in one more.
+// richJoint commits a joint transfer out of account 0, a company's account with nearly all money of its pair. It
+// returns the transfer and the largest amount that one more transfer may pay.
 func richJoint(t *testing.T, c load.Client) (tx *history.Transaction, most int64) {
 	t.Helper()
 	tx = next(t, c, kindJoint)
@@ -224,7 +231,8 @@ func richJoint(t *testing.T, c load.Client) (tx *history.Transaction, most int64
 	return tx, opening - 1 - opening/10
 }
 
-func TestJointTransferKeepsTheFloor(t *testing.T) {
+// TestJointTransferKeepsMinimumBalance checks the largest amount that is paid and the smallest that is rejected.
+func TestJointTransferKeepsMinimumBalance(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		tx, most := richJoint(t, c)
@@ -247,14 +255,16 @@ func TestJointTransferKeepsTheFloor(t *testing.T) {
 	})
 }
 
-func TestCancelledAttemptIsNoSuccess(t *testing.T) {
+// TestCancelledAttemptReturnsError checks that an attempt with a cancelled context returns an error and does not
+// commit.
+func TestCancelledAttemptReturnsError(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		tx := next(t, c, kindTransfer)
 		if err := c.Attempt(ctx, tx); err == nil || tx.Outcome == history.Committed {
-			t.Fatalf("a cancelled attempt gives %v, %v", err, tx.Outcome)
+			t.Fatalf("a cancelled attempt ended with %v, %v", err, tx.Outcome)
 		}
 	})
 }

@@ -11,10 +11,9 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// TestEveryLoadHasItsOwnID: two loads of the same seed and size are distinguished,
-// and a bank that is replaced while somebody is attached to it is not downloaded
-// as if it were the one that was driven.
-func TestEveryLoadHasItsOwnID(t *testing.T) {
+// TestEachLoadHasOwnID checks that two loads with the same seed and size have different ids. If a bank is replaced
+// during a run, the run must refuse to download the new bank.
+func TestEachLoadHasOwnID(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		first := newBank(t, database, nil)
@@ -37,7 +36,7 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 		again.OnOverwrite(func(what string) { reported = append(reported, what) })
 		mustLoad(t, again)
 		if len(reported) != 1 || !strings.Contains(reported[0], "200 accounts") || !strings.Contains(reported[0], "2 runs have begun") {
-			t.Errorf("of the bank that was replaced it says %q", reported)
+			t.Errorf("the report on the replaced bank is %q", reported)
 		}
 		if two := attach(again); two.LoadID == one.LoadID || two.Seed != one.Seed || two.Total != one.Total {
 			t.Errorf("the second load is %+v, the first %+v", two, one)
@@ -58,8 +57,8 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 	})
 }
 
-// rewriteMeta makes the bank in a database one of another program: it sets the
-// schema version and takes the load's id away.
+// rewriteMeta sets the schema version of a bank and deletes its load id, as if another version of the program had
+// loaded it.
 func rewriteMeta(t *testing.T, database db.Database, schema string) {
 	t.Helper()
 	switch d := database.(type) {
@@ -88,9 +87,9 @@ func rewriteMeta(t *testing.T, database db.Database, schema string) {
 	}
 }
 
-// TestBankWithoutLoadID: a bank of the schema before is driven as it is, and one
-// that should have an id and has none is refused.
-func TestBankWithoutLoadID(t *testing.T) {
+// TestLoadIDIsRequiredFromSchema2 checks that a bank of schema 1 is used without a load id, and that a bank of schema
+// 2 without an id is refused.
+func TestLoadIDIsRequiredFromSchema2(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		mustLoad(t, newBank(t, database, nil))
@@ -100,7 +99,7 @@ func TestBankWithoutLoadID(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h := old.Header(); h.LoadID != "" {
-			t.Errorf("a bank without an id has %q", h.LoadID)
+			t.Errorf("the header of a bank without a load id has the id %q", h.LoadID)
 		}
 		if err := old.CheckUnchanged(t.Context()); err != nil {
 			t.Error(err)

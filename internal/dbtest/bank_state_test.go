@@ -14,13 +14,13 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// noBulk is a SQL database without its bulk load, so that it is loaded by statements.
+// noBulk hides the bulk load of a SQL database, so that rows are loaded by statements.
 type noBulk struct{ db.SQL }
 
-// errCut is what a load meets that is cut off.
-var errCut = &db.Error{Class: db.Fatal, Op: "commit", Err: errors.New("the test has cut the load off")}
+// errCut is the error of every commit after the limit.
+var errCut = &db.Error{Class: db.Fatal, Op: "commit", Err: errors.New("the test has interrupted the load")}
 
-// cut lets so many commits through and fails all after them.
+// cut allows a number of commits and fails all commits after them.
 type cut struct{ left atomic.Int64 }
 
 func (c *cut) commit(next func() error) error {
@@ -76,7 +76,7 @@ func (s cutKVSession) Commit(ctx context.Context) error {
 	return err
 }
 
-// cutOff returns the database with a limit to its commits.
+// cutOff returns the database with a limit on the number of commits.
 func cutOff(database db.Database, commits int64) db.Database {
 	c := new(cut)
 	c.left.Store(commits)
@@ -86,7 +86,7 @@ func cutOff(database db.Database, commits int64) db.Database {
 	return cutKV{database.(db.KV), c}
 }
 
-// banks are the databases on which a bank's states are tested.
+// banks returns functions that open the databases on which the states of a bank are tested.
 func banks(t *testing.T) map[string]func(*testing.T) db.Database {
 	return map[string]func(*testing.T) db.Database{
 		"sqlite":          func(t *testing.T) db.Database { return openSQLite(t) },
@@ -100,12 +100,14 @@ func banks(t *testing.T) map[string]func(*testing.T) db.Database {
 	}
 }
 
+// forBanks runs a test on each database of banks.
 func forBanks(t *testing.T, test func(t *testing.T, database db.Database)) {
 	for name, open := range banks(t) {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
+// newBank returns a small bank with a change to its configuration.
 func newBank(t *testing.T, database db.Database, change func(*bank.Config)) *bank.Bank {
 	t.Helper()
 	c := small()
@@ -119,6 +121,7 @@ func newBank(t *testing.T, database db.Database, change func(*bank.Config)) *ban
 	return b
 }
 
+// mustLoad loads the bank and ends the test if the load fails.
 func mustLoad(t *testing.T, b *bank.Bank) {
 	t.Helper()
 	if _, err := b.Load(t.Context(), nil); err != nil {
@@ -126,12 +129,13 @@ func mustLoad(t *testing.T, b *bank.Bank) {
 	}
 }
 
-func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
+// TestAttachNumbersRunsConsecutively checks the run number, seed and size that each attachment finds.
+func TestAttachNumbersRunsConsecutively(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		mustLoad(t, newBank(t, database, nil))
 		for want := uint64(1); want <= 3; want++ {
-			// Another machine knows neither the seed nor the size.
+			// A worker on another machine knows neither the seed nor the size.
 			b := newBank(t, database, func(c *bank.Config) { c.Accounts, c.Seed = 0, 0 })
 			loaded, err := b.Attach(t.Context())
 			if err != nil {
@@ -139,13 +143,14 @@ func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
 			}
 			h := b.Header()
 			if h.Run != want || h.Seed != 7 || h.Objects != 200 || loaded.Size != 200 || h.Total == 0 {
-				t.Fatalf("attach %d finds %+v, %+v", want, h, loaded)
+				t.Fatalf("attachment %d found %+v, %+v", want, h, loaded)
 			}
 		}
 	})
 }
 
-func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
+// TestAttachRefusesOtherSeedOrSize checks that a run refuses a missing bank and a bank with another seed or size.
+func TestAttachRefusesOtherSeedOrSize(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		attach := func(change func(*bank.Config)) error {
@@ -166,7 +171,8 @@ func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestLoadReplacesABankOfItsOwn(t *testing.T) {
+// TestLoadReplacesEarlierBank checks that a run on a replaced bank is valid.
+func TestLoadReplacesEarlierBank(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		c := small()
@@ -178,9 +184,9 @@ func TestLoadReplacesABankOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestInterruptedLoadIsRepeatedAndNeverUsed: half a load is refused. The next one begins
-// anew in a SQL database, and goes on in a key-value store.
-func TestInterruptedLoadIsRepeatedAndNeverUsed(t *testing.T) {
+// TestInterruptedLoadIsRefusedUntilRepeated checks that an incomplete load is refused. The next load starts again in a
+// SQL database and continues in a key-value store.
+func TestInterruptedLoadIsRefusedUntilRepeated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
@@ -200,11 +206,11 @@ func TestInterruptedLoadIsRepeatedAndNeverUsed(t *testing.T) {
 				many := func(c *bank.Config) { c.Accounts = 25_000 }
 				_, err := newBank(t, cutOff(database, test.commits), many).Load(t.Context(), nil)
 				if !errors.Is(err, errCut) {
-					t.Fatalf("the cut load ends with %v", err)
+					t.Fatalf("the interrupted load ended with %v", err)
 				}
 				_, err = newBank(t, database, many).Attach(t.Context())
 				if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
-					t.Errorf("half a bank: %v", e)
+					t.Errorf("the incomplete bank: %v", e)
 				}
 				if d, ok := database.(db.SQL); ok {
 					database = noBulk{d}
@@ -228,7 +234,9 @@ func TestInterruptedLoadIsRepeatedAndNeverUsed(t *testing.T) {
 	}
 }
 
-func TestInterruptedBulkLoadStartsAnew(t *testing.T) {
+// TestInterruptedBulkLoadStartsAgain checks that a cancelled bulk load leaves a bank that is refused and can be loaded
+// again.
+func TestInterruptedBulkLoadStartsAgain(t *testing.T) {
 	t.Parallel()
 	database, _ := openPostgres(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -247,8 +255,7 @@ func TestInterruptedBulkLoadStartsAnew(t *testing.T) {
 	wantOpeningBalances(t, b, 200_000)
 }
 
-// wantOpeningBalances attaches and fails the test unless the end state is
-// exactly what a load makes.
+// wantOpeningBalances attaches and fails the test unless the end state equals the state after the load.
 func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 	t.Helper()
 	if _, err := b.Attach(t.Context()); err != nil {
@@ -277,7 +284,7 @@ func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 			t.Fatal(err)
 		}
 		if seen[a.N] || a.N >= accounts || a.Version != 0 || a.Writer != 0 {
-			t.Fatalf("the end state has %+v", a)
+			t.Fatalf("the end state has the unexpected account %+v", a)
 		}
 		seen[a.N] = true
 		sum += a.Value
@@ -287,11 +294,12 @@ func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 			len(seen), sum, accounts, b.Header().Total, end.Unexpected())
 	}
 	for leg := range end.Rows() {
-		t.Fatalf("the ledger of a fresh bank has %+v", leg)
+		t.Fatalf("the ledger of a new bank has the row %+v", leg)
 	}
 }
 
-func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
+// TestLoadRefusesForeignData checks that a load does not replace tables, keys or metadata that another program made.
+func TestLoadRefusesForeignData(t *testing.T) {
 	t.Parallel()
 	t.Run("table", func(t *testing.T) {
 		database, url := openPostgres(t)
@@ -339,7 +347,8 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 	})
 }
 
-func TestAttachWithoutTheRightToRead(t *testing.T) {
+// TestAttachReportsMissingPermission checks the error of a user without the right to read the tables.
+func TestAttachReportsMissingPermission(t *testing.T) {
 	t.Parallel()
 	database, url := openPostgres(t)
 	mustLoad(t, newBank(t, database, nil))
@@ -347,11 +356,11 @@ func TestAttachWithoutTheRightToRead(t *testing.T) {
 	unprivileged := openPostgresURL(t, strings.Replace(url, "postgres@", "unprivileged@", 1))
 	_, err := newBank(t, unprivileged, nil).Attach(t.Context())
 	if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "permission denied") {
-		t.Errorf("without the right: %v", e)
+		t.Errorf("without the right to read: %v", e)
 	}
 	_, err = newBank(t, unprivileged, nil).Load(t.Context(), nil)
 	if err == nil {
-		t.Error("a unprivileged may load")
+		t.Error("a user without rights can load")
 	}
 	t.Log(err)
 }

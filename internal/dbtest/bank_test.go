@@ -1,5 +1,4 @@
-// Package dbtest holds every database to what the workloads need of it: each
-// workload in each of its ways, on each real database.
+// Package dbtest runs every workload with every setting on every database, and checks the verdicts.
 package dbtest
 
 import (
@@ -19,7 +18,7 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// small is a bank that a test runs: few accounts, so that transactions meet.
+// small returns the configuration of a bank with few accounts, so that transactions conflict.
 func small() bank.Config {
 	c := bank.DefaultConfig()
 	c.Accounts, c.Seed, c.Clients = 200, 7, 8
@@ -29,8 +28,8 @@ func small() bank.Config {
 	return c
 }
 
-// runBank runs one bank on a database that nobody hurts, with transactions of every
-// kind.
+// runBank runs a bank without faults. It fails the test unless each kind of transaction is committed and at least one
+// is rejected.
 func runBank(t *testing.T, database db.Database, c bank.Config, count uint64) *trial {
 	t.Helper()
 	b, err := bank.New(database, c)
@@ -65,13 +64,13 @@ func runBank(t *testing.T, database db.Database, c bank.Config, count uint64) *t
 		}
 	}
 	if r.outcomes(t)[history.Rejected] == 0 {
-		t.Error("no transaction was rejected, so the rules of the bank were not exercised")
+		t.Error("no transaction was rejected, so the test did not reach the rules of the bank")
 	}
 	return r
 }
 
-// runLosingUpdates runs the bank where updates may be lost, with one seed after another until
-// some are, which no single run is sure to bring: they then must be found and named.
+// runLosingUpdates runs the bank where updates may be lost, with one seed after another until an update is lost. The
+// checks must find and name the lost update.
 func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 	t.Helper()
 	c.Accounts = 20 // so that transactions meet
@@ -82,7 +81,7 @@ func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 		case v == check.Invalid && named:
 			return
 		case v != check.Valid || named:
-			t.Fatalf("the verdict is %v, and whether a check names a lost update is %t: %+v", v, named, r.results)
+			t.Fatalf("the verdict is %v, a lost update is named: %t: %+v", v, named, r.results)
 		}
 		c.Seed++
 	}
@@ -98,6 +97,7 @@ func (r *trial) namesLostUpdate() bool {
 	})
 }
 
+// openMemory opens the in-memory reference database.
 func openMemory(t *testing.T, url string) *memory.Database {
 	t.Helper()
 	d, err := memory.Open(url)
@@ -107,22 +107,24 @@ func openMemory(t *testing.T, url string) *memory.Database {
 	return d
 }
 
+// openSQLite opens a new SQLite database in a temporary folder.
 func openSQLite(t *testing.T) *sqlite.Database {
 	t.Helper()
 	d, err := sqlite.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "bank.db")+"?synchronous=off")
 	return opened(t, d, err)
 }
 
-// wantError fails the test unless err is of the type T.
+// wantError ends the test unless err is of the type T.
 func wantError[T error](t *testing.T, err error) T {
 	t.Helper()
 	e, ok := errors.AsType[T](err)
 	if !ok {
-		t.Fatalf("the error is %v, of another type than %T", err, e)
+		t.Fatalf("the error is %v, want an error of type %T", err, e)
 	}
 	return e
 }
 
+// ways lists the combinations of update style and mode in SQL.
 var ways = []struct{ update, mode string }{
 	{bank.Atomic, workload.Pipelined}, {bank.Atomic, workload.Interactive},
 	{bank.Locked, workload.Pipelined}, {bank.Locked, workload.Interactive},

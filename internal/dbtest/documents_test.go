@@ -20,24 +20,23 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// documents is a stand-in for a database of documents, in memory; nothing counts as
-// verified on it. A transaction sees what is committed and
-// its own writes, and commits if nothing that it has seen has changed since: it is strictly
-// serializable.
+// documents is an in-memory record store for tests; runs on it do not count as verification of a database. A
+// transaction sees the committed state and its own writes. It commits if nothing that it read has changed, so the
+// store is strictly serializable.
 type documents struct {
 	mu          sync.Mutex
 	collections map[string]*contents
-	lost        float64 // the share of commits whose answer is lost
-	careless    bool    // commits whatever others have changed
+	lost        float64 // share of commits whose answer is lost
+	careless    bool    // a commit ignores changes by other transactions
 }
 
 type contents struct {
 	created   bool
 	documents map[string]stored
-	changed   int // how often any document was
+	changed   int // number of changes to documents
 }
 
-// stored is a committed document; without values it was removed or never there.
+// stored is a committed document. It has no values if it was removed or never inserted.
 type stored struct {
 	values  []db.Value
 	version int
@@ -92,6 +91,7 @@ func (d *documents) RecordSession(context.Context, db.SessionOptions) (db.Record
 	return &documentSession{db: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
+// place identifies a document.
 type place struct {
 	collection *db.Collection
 	id         string
@@ -108,7 +108,7 @@ type documentSession struct {
 	written      map[place][]db.Value
 }
 
-// idOf is an id as text in the order of the ids, none of which is negative.
+// idOf returns an id as text. The texts sort as the ids do; no id is negative.
 func idOf(v db.Value) string {
 	if v.Text != nil {
 		return string(v.Text)
@@ -116,11 +116,13 @@ func idOf(v db.Value) string {
 	return string(workload.Hex.Append(nil, uint64(v.Int), 16))
 }
 
+// fail ends the transaction and returns an error of a class.
 func (s *documentSession) fail(class db.Class, kind db.ConstraintKind, op string) error {
 	s.open, s.broken = false, class == db.Unknown
 	return &db.Error{Class: class, Constraint: kind, Op: op, Err: errors.New("refused")}
 }
 
+// ready returns an error if the session has no open transaction.
 func (s *documentSession) ready() error {
 	if !s.open || s.broken {
 		return s.fail(db.Fatal, 0, "use a session without a transaction")
@@ -136,7 +138,7 @@ func (s *documentSession) Begin(context.Context, bool) error {
 	return nil
 }
 
-// get reads a document, nil if it is not there; the lock is held.
+// get returns the values of a document, or nil if it does not exist. The caller holds the lock.
 func (s *documentSession) get(c *db.Collection, id string) []db.Value {
 	at := place{c, id}
 	if own, ok := s.written[at]; ok {
@@ -149,6 +151,7 @@ func (s *documentSession) get(c *db.Collection, id string) []db.Value {
 	return d.values
 }
 
+// copied returns a deep copy of values.
 func copied(values []db.Value) []db.Value {
 	list := slices.Clone(values)
 	for i := range list {
@@ -189,7 +192,7 @@ func (s *documentSession) Insert(_ context.Context, c *db.Collection, list ...[]
 	return nil
 }
 
-// change applies an update; the lock is held.
+// change applies an update and returns the values before it. The caller holds the lock.
 func (s *documentSession) change(u *db.Update, id db.Value, args []db.Value) (before []db.Value, err error) {
 	at := place{u.Collection, idOf(id)}
 	before = s.get(u.Collection, at.id)
@@ -286,7 +289,7 @@ func (s *documentSession) Rollback(context.Context) error {
 	return nil
 }
 
-// Scan reads a collection to which the open transaction has not written.
+// Scan reads a collection. The open transaction must not have written to the collection.
 func (s *documentSession) Scan(_ context.Context, c *db.Collection, from db.Value, limit int, document func([]db.Value) error) error {
 	s.db.mu.Lock()
 	type entry struct {
@@ -323,9 +326,8 @@ func (s *documentSession) Reset(context.Context) error {
 
 func (s *documentSession) Close() error { return nil }
 
-// TestDocuments: each workload is right on a database of documents, also one that loses
-// answers to commits.
-func TestDocuments(t *testing.T) {
+// TestWorkloadsAreValidOnRecordStore runs each workload on the record store, without and with lost answers to commits.
+func TestWorkloadsAreValidOnRecordStore(t *testing.T) {
 	own := func(change func(c *bank.Config)) func(t *testing.T, d db.Database) workload.Workload {
 		return func(t *testing.T, d db.Database) workload.Workload { return newBank(t, d, change) }
 	}
@@ -376,8 +378,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestCarelessDocuments: a database of documents that loses updates does not pass.
-func TestCarelessDocuments(t *testing.T) {
+// TestRecordStoreThatLosesUpdatesIsInvalid checks the verdict of a record store that loses updates.
+func TestRecordStoreThatLosesUpdatesIsInvalid(t *testing.T) {
 	tier.SkipUnderRace(t)
 	d := newDocuments(0)
 	d.careless = true

@@ -11,7 +11,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// eventsCommand runs the events by the whole program.
+// eventsCommand runs `stroppy run events` in this process. It returns the exit code, the result, the directory of the
+// run and standard error.
 func eventsCommand(t *testing.T, args ...string) (code int, r *report.Result, dir, complaints string) {
 	t.Helper()
 	dir = runDir(t)
@@ -26,7 +27,9 @@ func eventsCommand(t *testing.T, args ...string) (code int, r *report.Result, di
 	return code, r, dir, complaints
 }
 
-func TestEventsCommand(t *testing.T) {
+// TestEventsCommandRunsAndRepeats checks a run of the command, its verification, its report, a second run on the same
+// data, and a repetition.
+func TestEventsCommandRunsAndRepeats(t *testing.T) {
 	t.Parallel()
 	code, r, dir, complaints := eventsCommand(t, "--batch", "5", "--value-size", "100..300", "--clients", "4")
 	if code != 0 || r.Verdict != "valid" {
@@ -40,24 +43,24 @@ func TestEventsCommand(t *testing.T) {
 	}
 	database := filepath.Join(dir, "events.db")
 	if code, out, complaints := stroppy("check", dir); code != 0 || !strings.HasPrefix(out, "VALID") {
-		t.Errorf("checked again: exit code %d: %s", code, complaints)
+		t.Errorf("the check of the first run: exit code %d: %s", code, complaints)
 	}
 	if code, out, complaints := stroppy("report", dir, "--verbose"); code != 0 || !strings.Contains(out, "Events: time of one event") || !strings.Contains(out, "divided by 5,") {
-		t.Errorf("reported again: exit code %d: %s%s", code, out, complaints)
+		t.Errorf("the report of the first run: exit code %d: %s%s", code, out, complaints)
 	}
 	code, r, second, complaints := eventsCommand(t, "--db", "sqlite:"+database, "--no-load", "--count", "50")
 	if code != 4 || !strings.Contains(complaints, "the log has 820 appends of run 1, whose recording was not given") {
-		t.Fatalf("driven again, and judged without the first run: exit code %d: %s", code, complaints)
+		t.Fatalf("the second run, checked without the first: exit code %d: %s", code, complaints)
 	}
 	if r.Drive.Committed != 50 || r.Load.Accounts != 4 {
-		t.Errorf("driven again: %d commits to %d streams", r.Drive.Committed, r.Load.Accounts)
+		t.Errorf("the second run: %d commits to %d streams", r.Drive.Committed, r.Load.Accounts)
 	}
 	if code, out, complaints := stroppy("check", dir, second, "--out", filepath.Join(t.TempDir(), "both")); code != 0 || !strings.HasPrefix(out, "VALID") {
-		t.Errorf("checked together: exit code %d: %s", code, complaints)
+		t.Errorf("the check of both runs: exit code %d: %s", code, complaints)
 	}
 	again := filepath.Join(t.TempDir(), "again")
 	if code, _, complaints := stroppy("run", "events", "--scenario", filepath.Join(dir, "scenario.yaml"), "--out", again); code != 0 {
-		t.Errorf("repeated: exit code %d: %s", code, complaints)
+		t.Errorf("the repeated run: exit code %d: %s", code, complaints)
 	}
 	for _, c := range []struct {
 		code int
@@ -74,7 +77,7 @@ func TestEventsCommand(t *testing.T) {
 	}
 }
 
-// TestEventsUnderFaults drives the log on clusters that are hurt.
+// TestEventsUnderFaults runs events on clusters with faults and checks the verdicts.
 func TestEventsUnderFaults(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
@@ -118,7 +121,7 @@ func TestEventsUnderFaults(t *testing.T) {
 			}
 			i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == h.invalid })
 			if h.invalid != "" && (i < 0 || r.Checks[i].Status != "invalid") {
-				t.Errorf("%s is not invalid", h.invalid)
+				t.Errorf("check %s is not invalid", h.invalid)
 			}
 		})
 	}

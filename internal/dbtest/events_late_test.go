@@ -13,11 +13,11 @@ import (
 	"stroppy/internal/workload/events"
 )
 
-// errLate is what a client gets whose commit is still under way.
+// errLate is the error of a commit that the test delays.
 var errLate = &db.Error{Class: db.Unknown, Op: "commit", Err: errors.New("the test keeps the commit under way")}
 
-// late keeps the next commit of a session under way until send is called, however
-// much later: a server process that a connection's end has not reached.
+// late delays the next commit of a session until the test calls send. It simulates a server process that has not yet
+// noticed the end of its connection.
 type late struct {
 	armed bool
 	send  func(ctx context.Context) error
@@ -84,7 +84,7 @@ func (s *lateKVSession) Reset(ctx context.Context) (err error) {
 	return err
 }
 
-// delayed wraps a database so that a commit can be kept under way.
+// delayed wraps a database so that a commit can be delayed.
 func delayed(database db.Database, l *late) db.Database {
 	if d, ok := database.(db.SQL); ok {
 		return lateSQL{d, l}
@@ -92,8 +92,8 @@ func delayed(database db.Database, l *late) db.Database {
 	return lateKV{database.(db.KV), l}
 }
 
-// eachLate calls test with the log on every database whose commit can be sent late: it
-// must not have begun anything on the server before.
+// eachLate calls test for every database that executes nothing of a transaction on the server before the commit. On
+// these databases a commit can be delayed.
 func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
 	t.Run("memory", func(t *testing.T) { test(t, openMemory(t, "memory:")) })
 	t.Run("etcd", func(t *testing.T) { useEtcd(t); test(t, openEtcd(t)) })
@@ -102,7 +102,7 @@ func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
 	t.Run("mariadb", func(t *testing.T) { d, _ := openSharedMariaDB(t); test(t, d) })
 }
 
-// twoClients opens two clients of one stream.
+// twoClients loads a log with one stream and opens two clients of the stream.
 func twoClients(t *testing.T, database db.Database) (e *events.Log, c events.Config, first, second load.Client) {
 	t.Helper()
 	c = fewEvents()
@@ -127,12 +127,14 @@ func twoClients(t *testing.T, database db.Database) (e *events.Log, c events.Con
 	return e, c, list[0], list[1]
 }
 
+// prepared returns the next transaction of a client.
 func prepared(c load.Client) *history.Transaction {
 	tx := new(history.Transaction)
 	c.Next(tx)
 	return tx
 }
 
+// settled resets the client and resolves the outcome of a transaction.
 func settled(t *testing.T, c load.Client, tx *history.Transaction) {
 	t.Helper()
 	if err := errors.Join(c.Reset(t.Context()), c.ResolveUnknown(t.Context(), tx)); err != nil {
@@ -141,9 +143,9 @@ func settled(t *testing.T, c load.Client, tx *history.Transaction) {
 	tx.LookedUp = tx.Outcome != history.Unknown
 }
 
-// TestEventsLookUpClosesThePlace: a look-up whose answer is "not applied" keeps an
-// append out for ever, even if its commit arrives later.
-func TestEventsLookUpClosesThePlace(t *testing.T) {
+// TestEventsLookUpBlocksLateCommit checks that an append which a look-up has reported as not applied cannot be applied
+// later.
+func TestEventsLookUpBlocksLateCommit(t *testing.T) {
 	t.Parallel()
 	eachLate(t, func(t *testing.T, database db.Database) {
 		l := new(late)
@@ -158,25 +160,25 @@ func TestEventsLookUpClosesThePlace(t *testing.T) {
 		settled(t, first, two)
 		wantOutcome(t, two, history.Aborted, 0)
 		if err := l.send(t.Context()); err == nil {
-			t.Error("the append was applied although a look-up had closed its place")
+			t.Error("the append was applied although a look-up had reported it as not applied")
 		}
 		if err := l.close(); err != nil {
-			t.Log(err) // the session may be of no more use
+			t.Log(err) // the session may be broken
 		}
-		settled(t, first, two) // the answer stays true
+		settled(t, first, two) // a second look-up gives the same answer
 		wantOutcome(t, two, history.Aborted, 0)
 		three := prepared(second)
 		attempt(t, second, three)
 		if op := three.Ops[0]; !op.Observed || op.Version != uint64(c.Batch)+1 {
-			t.Errorf("the append behind the tombstone was reported %+v", op)
+			t.Errorf("the append after the tombstone has the operation %+v", op)
 		}
 		wantLog(t, database, e, c, one, two, three)
 	})
 }
 
-// TestEventsLookUpFindsWhatWasApplied: of an append that was applied, or whose place
-// another has taken, the look-up says so.
-func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
+// TestEventsLookUpFindsAppliedAppend checks the look-up of an append that was applied, and of an append whose position
+// another append has taken.
+func TestEventsLookUpFindsAppliedAppend(t *testing.T) {
 	t.Parallel()
 	eachLate(t, func(t *testing.T, database db.Database) {
 		l := new(late)
@@ -207,7 +209,7 @@ func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
 		settled(t, first, two)
 		wantOutcome(t, two, history.Aborted, 0)
 		if err := l.send(t.Context()); err == nil {
-			t.Error("the append was applied although its place was taken")
+			t.Error("the append was applied although another append has its position")
 		}
 		if err := l.close(); err != nil {
 			t.Log(err)
@@ -216,9 +218,9 @@ func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
 	})
 }
 
-// TestEventsLookUpWaits: an append whose rows a server process has inserted already,
-// and neither committed nor taken back, lets the look-up wait until it does one of them.
-func TestEventsLookUpWaits(t *testing.T) {
+// TestEventsLookUpWaitsForOpenTransaction checks that a look-up waits if a server process has inserted the rows and
+// has not committed. The look-up reports the outcome once the process commits or rolls back.
+func TestEventsLookUpWaitsForOpenTransaction(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, database db.Database) {
 		l := new(late)
@@ -267,7 +269,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 	t.Run("mariadb", func(t *testing.T) { d, _ := openSharedMariaDB(t); test(t, d) })
 }
 
-// interactiveLog loads a log whose statements travel one by one.
+// interactiveLog loads a log whose clients send each statement separately.
 func interactiveLog(t *testing.T, database db.Database) (*events.Log, events.Config) {
 	t.Helper()
 	c := fewEvents()
@@ -285,9 +287,8 @@ func interactiveLog(t *testing.T, database db.Database) (*events.Log, events.Con
 	return e, c
 }
 
-// TestEventsRetryFindsWhatWasApplied: a database that reports an append as aborted and
-// applies it is caught by the next try.
-func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
+// TestEventsRetryFindsAppliedAppend checks that a retry notices an append that was reported as aborted and applied.
+func TestEventsRetryFindsAppliedAppend(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]db.Database{"memory": openMemory(t, "memory:"), "sqlite": openSQLite(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -313,8 +314,8 @@ func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
 	}
 }
 
-// wantLog fails the test unless the log has exactly what the transactions say of
-// themselves, and all checks hold.
+// wantLog fails the test unless the log has exactly the appends that the transactions report, and all checks are
+// valid.
 func wantLog(t *testing.T, database db.Database, e *events.Log, c events.Config, all ...*history.Transaction) {
 	t.Helper()
 	r := newTrial(t, database, e, c.Isolation)

@@ -19,12 +19,12 @@ import (
 	"stroppy/internal/workload/events"
 )
 
-// fewEvents is a log that a test runs: each client has a stream of its own.
+// fewEvents returns the configuration of a small log in which each client has its own stream.
 func fewEvents() events.Config {
 	return events.Config{Clients: 8, Seed: 7, Streams: 8, Batch: 3, Size: events.Size{Low: 40, High: 900}, Fragment: 200}
 }
 
-// eventsWays are the ways in which the log is driven on every database.
+// eventsWays returns changes to the configuration of a log, by name. Every database runs events with each of them.
 func eventsWays() map[string]func(c *events.Config) {
 	return map[string]func(c *events.Config){
 		"own streams":      func(*events.Config) {},
@@ -36,7 +36,7 @@ func eventsWays() map[string]func(c *events.Config) {
 	}
 }
 
-// eventsText returns what a check of a log came to, for failures.
+// eventsText returns the detail of a check of a log, for failure messages.
 func eventsText(r *check.Result) string { return text.Speaker{Words: events.Spec().Words}.Detail(r) }
 
 func newEvents(t *testing.T, database db.Database, c events.Config) *events.Log {
@@ -48,14 +48,14 @@ func newEvents(t *testing.T, database db.Database, c events.Config) *events.Log 
 	return e
 }
 
-// runEvents runs one log.
+// runEvents runs events once and checks the run.
 func runEvents(t *testing.T, database db.Database, c events.Config, count uint64) *trial {
 	t.Helper()
 	return conduct(t, database, newEvents(t, database, c), c.Isolation, count)
 }
 
-// wantForeign fails the test unless what another run's entries could contradict, whose
-// recording is not given, is left undecided, and all else holds.
+// wantForeign fails the test unless three checks are unknown and all others are valid. The three depend on the appends
+// of an earlier run whose recording is not given.
 func (r *trial) wantForeign(t *testing.T) {
 	t.Helper()
 	for _, result := range r.results {
@@ -70,7 +70,8 @@ func (r *trial) wantForeign(t *testing.T) {
 	}
 }
 
-func TestEventsOnNoop(t *testing.T) {
+// TestEventsOnNoopAreNotValid checks that a run on a database which stores nothing is not valid.
+func TestEventsOnNoopAreNotValid(t *testing.T) {
 	t.Parallel()
 	for name, change := range eventsWays() {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestEventsOnNoop(t *testing.T) {
 			change(&c)
 			r := runEvents(t, noop.Open(), c, 1000)
 			if v := checktest.Verdict(r.results); v == check.Valid {
-				t.Error("a log that nobody keeps is valid")
+				t.Error("a log that was not stored is valid")
 			}
 			if n := r.driven.Measurements.Latency.Count; n != 1000 {
 				t.Errorf("%d appends were committed", n)
@@ -87,9 +88,9 @@ func TestEventsOnNoop(t *testing.T) {
 	}
 }
 
-// TestEventsUnderLostAnswers: a third of the answers is lost or refused, and the
-// look-ups leave no outcome open.
-func TestEventsUnderLostAnswers(t *testing.T) {
+// TestEventsResolveLostAnswers checks that look-ups resolve every outcome if a third of the answers is lost or
+// refused.
+func TestEventsResolveLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []uint64{2, 8} {
 		c := fewEvents()
@@ -119,19 +120,20 @@ func TestEventsUnderLostAnswers(t *testing.T) {
 			}
 		}
 		if voids == 0 || looked == 0 {
-			t.Errorf("%d tombstones after %d look-ups, so that this proves little", voids, looked)
+			t.Errorf("%d tombstones after %d look-ups, the test needs at least one of each", voids, looked)
 		}
 	}
 }
 
-// eventsMutants are what each planted bug shows in a log. The others spoil reads, or
-// money, and a log has neither.
+// eventsMutants maps each planted bug to the check that finds it in a log. The other planted bugs change reads or
+// amounts, which a log does not have.
 var eventsMutants = map[string]string{
 	"lost-update": check.Durable, "lost-ack": check.Durable, "torn": check.Durable, "false-ack-on-crash": check.Durable,
 	"ghost": check.NoGhost, "double-apply": logs.Continuous, "phantom-money": logs.Continuous,
 }
 
-func TestEventsMutants(t *testing.T) {
+// TestEventsFindPlantedBugs checks that each planted bug is found by its own check.
+func TestEventsFindPlantedBugs(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases(slices.Sorted(maps.Keys(eventsMutants))...) {
 		finder := eventsMutants[name]
@@ -142,7 +144,7 @@ func TestEventsMutants(t *testing.T) {
 				d := openMemory(t, "memory:?mutant="+name+"&rate=0.01&seed=3")
 				r := runEvents(t, d, c, 1000)
 				if d.Fired() == 0 {
-					t.Fatal("the mutant had no effect")
+					t.Fatal("the planted bug never took effect")
 				}
 				if result := r.status(finder); result.Status != check.Invalid || len(result.Witness) == 0 {
 					t.Errorf("%s is %v: %s", finder, result.Status, eventsText(&result.Result))
@@ -155,9 +157,9 @@ func TestEventsMutants(t *testing.T) {
 	}
 }
 
-// TestEventsOfSeveralRuns: a second run goes on where the first has ended, with other
-// batches and values, and both can be checked alone and together.
-func TestEventsOfSeveralRuns(t *testing.T) {
+// TestEventsSecondRunContinuesLog checks a second run with other batches and sizes, alone and together with the first
+// run.
+func TestEventsSecondRunContinuesLog(t *testing.T) {
 	t.Parallel()
 	for _, open := range []func(t *testing.T) db.Database{
 		func(t *testing.T) db.Database { return openSQLite(t) },
@@ -181,9 +183,9 @@ func TestEventsOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// TestEventsLimits: what a database cannot hold is split or refused before anything
-// is made.
-func TestEventsLimits(t *testing.T) {
+// TestEventsSplitOrRefuseLargeValues checks that values beyond a limit of the database are split, or refused before
+// the load.
+func TestEventsSplitOrRefuseLargeValues(t *testing.T) {
 	t.Parallel()
 	c := fewEvents()
 	c.Fragment, c.Batch, c.Size, c.Clients, c.Streams = 0, 1, events.Size{Low: 200_000, High: 300_000}, 2, 2

@@ -91,7 +91,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/etcd"}},
 		{name: "internal/cluster/kubernetes/foundationdb", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/foundationdb"}},
 		{name: "internal/cluster/kubernetes/mongodb", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/mongodb"}},
-		{name: "internal/cluster/kubernetes/mysql", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/mariadb"}},
+		{name: "internal/cluster/kubernetes/mysql", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/mysql"}},
 		{name: "internal/cluster/kubernetes/postgres", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes"}},
 		{name: "internal/cluster/kubernetes/kubetest", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/system"}},
 		{name: "internal/live", imports: []string{"internal/fault", "internal/run", "internal/report", "internal/stats"}},

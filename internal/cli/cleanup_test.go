@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/redis"
 )
 
@@ -26,7 +26,7 @@ func TestCleanup(t *testing.T) {
 			return etcd.Start(ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 		},
 		"mariadb": func(ctx context.Context) (cluster.Cluster, error) {
-			return mariadb.StartCluster(ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+			return mysqlcluster.StartMariaDB(ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 		},
 		"redis": func(ctx context.Context) (cluster.Cluster, error) {
 			return redis.StartCluster(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true})

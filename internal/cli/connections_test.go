@@ -12,7 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	postgres "stroppy/internal/cluster/postgres/server"
 	postgresdb "stroppy/internal/db/postgres"
@@ -151,7 +151,7 @@ func TestConnectionsMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
-	server, err := mariadb.Start(t.Context(), cluster.Alone(map[string]string{"max-connections": "20"}))
+	server, err := mysqlcluster.Start(t.Context(), cluster.Alone(map[string]string{"max-connections": "20"}))
 	server = started(t, "mariadb", server, err)
 	args := []string{"run", "bank", "--db", server.URL(), "--accounts", "100"}
 	code, _, stderr := call(t, few(t, 19, args...)...)

@@ -19,7 +19,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/db/drivertest"
 	postgresdb "stroppy/internal/db/postgres"
@@ -129,12 +129,12 @@ func TestDeniedByMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	plain, err := mariadb.Start(t.Context(), cluster.Alone(nil))
+	plain, err := mysqlcluster.Start(t.Context(), cluster.Alone(nil))
 	plain = started(t, "mariadb", plain, err)
 	certificate, key := drivertest.Certificate(t)
-	secure, err := mariadb.Start(t.Context(), cluster.Alone(map[string]string{"ssl-cert": certificate, "ssl-key": key}))
+	secure, err := mysqlcluster.Start(t.Context(), cluster.Alone(map[string]string{"ssl-cert": certificate, "ssl-key": key}))
 	secure = started(t, "mariadb", secure, err)
-	for _, server := range []*mariadb.Server{plain, secure} {
+	for _, server := range []*mysqlcluster.Server{plain, secure} {
 		if _, err := server.SQL(t.Context(), "CREATE USER teller IDENTIFIED BY '"+password+"'; GRANT SELECT ON *.* TO teller"); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/postgres/patroni"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/report"
@@ -62,7 +62,7 @@ func TestServersOfAURL(t *testing.T) {
 		"etcd":  func(t *testing.T) (string, string) { return startNodes(t, etcd.Start, 3, nil).URL(), "3 nodes" },
 		"redis": func(t *testing.T) (string, string) { return startNodes(t, redis.StartCluster, 2, nil).URL(), "2 nodes" },
 		"galera": func(t *testing.T) (string, string) {
-			return startNodes(t, mariadb.StartGalera, 3, nil).URL(), "3 nodes"
+			return startNodes(t, mysqlcluster.StartGalera, 3, nil).URL(), "3 nodes"
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
-	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/postgres/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres/server"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
@@ -86,7 +86,7 @@ func engines() []engine {
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 1500), kvCell("repeatable read", 1500), kvCell("serializable", 1500)}, eventsCells(300), appendCells("serializable", 400),
 			[]cell{appendShows("repeatable read", appends.Upsert, []string{"(G-single)", "(G-nonadjacent)"}, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"})})},
-		{"mysql", false, false, false, onNode("mysql", "STROPPY_TEST_MYSQL", mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open), slices.Concat(
+		{"mysql", false, false, false, onNode("mysql", "STROPPY_TEST_MYSQL", mysqlcluster.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open), slices.Concat(
 			bankCells(400, []string{"", "read committed", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), kvCell("repeatable read", 2000), kvCell("serializable", 2000)},
 			eventsCells(200), appendCells("serializable", 300))},
@@ -288,7 +288,7 @@ func onMariaDBOf(bin string, settings map[string]string) func(t *testing.T) open
 		var databases atomic.Int64
 		return func(t *testing.T) (db.Database, string) {
 			name := fmt.Sprintf("d%d", databases.Add(1))
-			return openMariaDB(t, s, name), s.URLFor(mariadb.Superuser, "", name)
+			return openMariaDB(t, s, name), s.URLFor(mysqlcluster.Superuser, "", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	etcdcluster "stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/postgres/patroni"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
@@ -74,15 +74,15 @@ func failingOvers() []failingOver {
 			{fault: "partition primary at 500ms for 5s", code: "NOREPLICAS", loses: true},
 			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, loses: true}, {fault: "kill-agent primary at 500ms for 2s", noUnknown: goesOn, noRefusal: goesOn},
 		}, false},
-		{"galera", nil, clustertest.Launcher(mariadb.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
+		{"galera", nil, clustertest.Launcher(mysqlcluster.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill n0 at 500ms for 3s"}, {fault: "pause n0 at 500ms for 8s"}, {fault: "partition n0 at 500ms for 9s", code: "1047"}, {fault: "stop n0 at 500ms for 2s", noUnknown: handOver},
 		}, false},
-		{"mysql", group, clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
+		{"mysql", group, clustertest.Launcher(mysqlcluster.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill primary at 500ms for 10s"}, {fault: "pause primary at 500ms for 10s"}, {fault: "partition primary at 500ms for 12s"},
 			{fault: "stop primary at 500ms for 5s", noUnknown: handOver, noRefusal: handOver},
 			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, waits: true},
 		}, true},
-		{"mysql-multi-primary", multiPrimary, clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
+		{"mysql-multi-primary", multiPrimary, clustertest.Launcher(mysqlcluster.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill n0 at 500ms for 10s"}, {fault: "pause n0 at 500ms for 10s"}, {fault: "partition n0 at 500ms for 12s", noRefusal: isolated},
 			{fault: "stop n0 at 500ms for 5s", noUnknown: handOver, noRefusal: handOver},
 		}, true},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/mysql"
@@ -18,7 +18,7 @@ import (
 
 // startMariaDB starts a server for one test and all below it, with the settings
 // given and without waiting for disks. It must not be killed: see startMariaDBIn.
-func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
+func startMariaDB(t *testing.T, settings map[string]string) *mysqlcluster.Server {
 	t.Helper()
 	return startMariaDBIn(t, "", true, settings)
 }
@@ -29,7 +29,7 @@ func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 // memory and maps it, and a commit then does not wait for what other threads have yet
 // to write before it in the log (log_write_up_to of MariaDB 10.11): of 25 servers so
 // killed two had lost acknowledged transfers, of 25 with their data on the disk none.
-func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string]string) *mariadb.Server {
+func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string]string) *mysqlcluster.Server {
 	t.Helper()
 	needsTime(t)
 	s, err := newMariaDB(t.Context(), bin, inMemory, settings)
@@ -37,7 +37,7 @@ func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string
 }
 
 // sharedMariaDB returns the shared server, which claims no snapshot isolation.
-func sharedMariaDB(t *testing.T) *mariadb.Server {
+func sharedMariaDB(t *testing.T) *mysqlcluster.Server {
 	t.Helper()
 	needsTime(t)
 	shared.mu.Lock()
@@ -54,10 +54,10 @@ func openSharedMariaDB(t *testing.T) (d *mysql.Database, address string) {
 	t.Helper()
 	s := sharedMariaDB(t)
 	name := fmt.Sprintf("bank%d", shared.databases.Add(1))
-	return openMariaDB(t, s, name), s.URLFor(mariadb.Superuser, "", name)
+	return openMariaDB(t, s, name), s.URLFor(mysqlcluster.Superuser, "", name)
 }
 
-func newMariaDB(ctx context.Context, bin string, inMemory bool, settings map[string]string) (*mariadb.Server, error) {
+func newMariaDB(ctx context.Context, bin string, inMemory bool, settings map[string]string) (*mysqlcluster.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "64M"}
@@ -69,16 +69,16 @@ func newMariaDB(ctx context.Context, bin string, inMemory bool, settings map[str
 	if bin != "" {
 		alone.Params.Set("bin", bin)
 	}
-	return mariadb.Start(ctx, alone)
+	return mysqlcluster.Start(ctx, alone)
 }
 
 // openMariaDB opens a new, empty database on a server.
-func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
+func openMariaDB(t *testing.T, s *mysqlcluster.Server, name string) *mysql.Database {
 	t.Helper()
 	if _, err := s.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	d, err := mysql.Open(t.Context(), s.URLFor(mariadb.Superuser, "", name))
+	d, err := mysql.Open(t.Context(), s.URLFor(mysqlcluster.Superuser, "", name))
 	return opened(t, d, err)
 }
 

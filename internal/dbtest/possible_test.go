@@ -15,8 +15,8 @@ import (
 	cockroachcluster "stroppy/internal/cluster/cockroach"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
-	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
@@ -46,11 +46,11 @@ func plannedKinds() []planned {
 		{name: "postgres", nodes: 3, layer: true, start: postgres},
 		{name: "postgres", nodes: 1, layer: true, start: postgres},
 		{name: "postgres", params: "pooler=session", nodes: 1, layer: true, start: postgres},
-		{name: "galera", nodes: 3, start: clustertest.Launcher(mariadb.StartGalera)},
-		{name: "mariadb", nodes: 1, layer: true, start: clustertest.Launcher(mariadb.StartCluster)},
-		{name: "mysql", nodes: 3, start: mariadb.StartMySQL},
-		{name: "mysql", params: "multi-primary=on", nodes: 3, start: mariadb.StartMySQL},
-		{name: "mysql", nodes: 1, layer: true, start: mariadb.StartMySQL},
+		{name: "galera", nodes: 3, start: clustertest.Launcher(mysqlcluster.StartGalera)},
+		{name: "mariadb", nodes: 1, layer: true, start: clustertest.Launcher(mysqlcluster.StartMariaDB)},
+		{name: "mysql", nodes: 3, start: mysqlcluster.StartMySQL},
+		{name: "mysql", params: "multi-primary=on", nodes: 3, start: mysqlcluster.StartMySQL},
+		{name: "mysql", nodes: 1, layer: true, start: mysqlcluster.StartMySQL},
 		{name: "cockroach", nodes: 3, layer: true, start: clustertest.Launcher(cockroachcluster.Start)},
 		{name: "mongodb", nodes: 3, layer: true, start: mongodbcluster.Start},
 		{name: "mongodb", params: "shards=2", nodes: 2, layer: true, start: mongodbcluster.Start},

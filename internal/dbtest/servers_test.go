@@ -20,7 +20,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
@@ -33,7 +33,7 @@ type servers struct {
 	mu          sync.Mutex // of what follows
 	postgres    *postgrescluster.Server
 	postgresErr error
-	mariadb     *mariadb.Server
+	mariadb     *mysqlcluster.Server
 	mariadbErr  error
 	etcd        *etcdcluster.Cluster
 	etcdErr     error

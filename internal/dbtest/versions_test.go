@@ -18,7 +18,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	postgresserver "stroppy/internal/cluster/postgres/server"
 	rediscluster "stroppy/internal/cluster/redis"
@@ -212,7 +212,7 @@ func (v version) engines() (list []engine) {
 			"mariadb":                         onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "OFF", "ssl": "OFF"}),
 			"mariadb with snapshot isolation": onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "ON", "ssl": "OFF"}),
 		},
-		"mysql":     {"mysql": onNodes(v, 1, mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
+		"mysql":     {"mysql": onNodes(v, 1, mysqlcluster.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
 		"dqlite":    {"dqlite": onNodes(v, 3, dqlitecluster.Start, nil, dqlite.Open)},
 		"etcd":      {"etcd": onNodes(v, 3, etcdcluster.Start, nil, etcd.Open)},
 		"redis":     {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},

@@ -24,8 +24,8 @@ import (
 	mongodbkubernetes "stroppy/internal/cluster/kubernetes/mongodb"
 	mysqlkubernetes "stroppy/internal/cluster/kubernetes/mysql"
 	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
-	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	postgresserver "stroppy/internal/cluster/postgres/server"
 	rediscluster "stroppy/internal/cluster/redis"
@@ -88,9 +88,9 @@ func servers() []Database {
 			{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
 		}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
 		{Driver: mysql.Driver, Clusters: []ClusterKind{
-			{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
-			{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
-			{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
+			{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mysqlcluster.StartMariaDB)},
+			{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mysqlcluster.StartMySQL)},
+			{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mysqlcluster.StartGalera)},
 			inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
 		}},
 		{Driver: mongodb.Driver, Clusters: []ClusterKind{

@@ -15,7 +15,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/wait"
 )
@@ -74,7 +74,7 @@ var engines = []engine{
 	{
 		name: "mariadb",
 		startIn: func(ctx context.Context, o cluster.Options) (single, error) {
-			s, err := mariadb.Start(ctx, o)
+			s, err := mysqlcluster.Start(ctx, o)
 			if err != nil {
 				return nil, err
 			}
@@ -82,7 +82,7 @@ var engines = []engine{
 		},
 		sql: func(t testing.TB, s single, statements string) string {
 			t.Helper()
-			out, err := s.(*mariadb.Server).SQL(t.Context(), "USE test; "+statements)
+			out, err := s.(*mysqlcluster.Server).SQL(t.Context(), "USE test; "+statements)
 			Must(t, err)
 			return out
 		},

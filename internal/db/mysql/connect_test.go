@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -126,7 +126,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		sqltest.WantError(t, what, err, class, code)
 	}
 	fails("wrong password", m.URLFor("reader", "wrong-"+secret, "test"), db.Fatal, "1045")
-	fails("missing database", m.URLFor(mariadb.Superuser, "", "nowhere"), db.Fatal, "1049")
+	fails("missing database", m.URLFor(mysqlcluster.Superuser, "", "nowhere"), db.Fatal, "1049")
 	fails("no right to the database", m.URLFor("reader", secret, "closed"), db.Fatal, "1044")
 	fails("no TLS", m.URL()+"?tls=true", db.Fatal, "")
 	fails("a variable that is not there", m.URL()+"?no_such_variable=1", db.Fatal, "1193")
@@ -206,13 +206,13 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 }
 
 // hostOf returns the address of a server for a URL.
-func hostOf(m *mariadb.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
+func hostOf(m *mysqlcluster.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
 
 // TestSeveralHosts uses two independent servers as a primary and its replica.
 func TestSeveralHosts(t *testing.T) {
 	a, b := start(t, map[string]string{"server-id": "1"}), start(t, map[string]string{"server-id": "2"})
 	url := "mysql://plain:" + secret + "@" + hostOf(a) + "," + hostOf(b) + "/test?timeout=1s"
-	for _, m := range []*mariadb.Server{a, b} {
+	for _, m := range []*mysqlcluster.Server{a, b} {
 		if _, err := m.SQL(t.Context(), "CREATE USER plain IDENTIFIED BY '"+secret+"'; GRANT ALL ON test.* TO plain"); err != nil {
 			t.Fatal(err)
 		}

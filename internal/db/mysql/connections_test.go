@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -45,7 +45,7 @@ func TestFreeConnections(t *testing.T) {
 			}
 		}
 	}
-	root, asRoot := ask(mariadb.Superuser, "")
+	root, asRoot := ask(mysqlcluster.Superuser, "")
 	eventually("an administrator is bound by max_connections alone", func() bool {
 		free := asRoot()
 		return free.Count == 60 && free.Limit == "max_connections = 60"

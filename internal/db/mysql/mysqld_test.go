@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -35,7 +35,7 @@ func startMySQL(t *testing.T, settings map[string]string) string {
 func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	t.Helper()
 	maps.Copy(params, clustertest.Fetched("mysql"))
-	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
+	c, err := mysqlcluster.StartMySQL(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
 	if missing, ok := errors.AsType[host.MissingError](err); ok {
 		t.Skip("skipped engine: mysql: " + missing.Advice())
 	}

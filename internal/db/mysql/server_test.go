@@ -10,7 +10,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -20,11 +20,11 @@ func TestMain(m *testing.M) { servers.Main(m) }
 
 // servers run without fsync, because no test cuts the power. Commits are still written to files, so they
 // survive kill -9.
-var servers = drivertest.Servers[*mariadb.Server]{
-	Launch: func(ctx context.Context, settings map[string]string) (*mariadb.Server, error) {
+var servers = drivertest.Servers[*mysqlcluster.Server]{
+	Launch: func(ctx context.Context, settings map[string]string) (*mysqlcluster.Server, error) {
 		all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "32M", "innodb-flush-method": "nosync"}
 		maps.Copy(all, settings)
-		return mariadb.Start(ctx, cluster.Alone(all))
+		return mysqlcluster.Start(ctx, cluster.Alone(all))
 	},
 	Missing: func(err error) string {
 		if missing := new(host.MissingError); errors.As(err, missing) {
@@ -35,19 +35,19 @@ var servers = drivertest.Servers[*mariadb.Server]{
 }
 
 // start starts a server for the test.
-func start(t testing.TB, settings map[string]string) *mariadb.Server {
+func start(t testing.TB, settings map[string]string) *mysqlcluster.Server {
 	t.Helper()
 	return servers.Start(t, settings)
 }
 
 // fresh returns the shared server and the address of a new, empty database on it.
-func fresh(t testing.TB) (*mariadb.Server, string) {
+func fresh(t testing.TB) (*mysqlcluster.Server, string) {
 	t.Helper()
 	shared, name := servers.Shared(t), servers.Name()
 	if _, err := shared.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	return shared, shared.URLFor(mariadb.Superuser, "", name)
+	return shared, shared.URLFor(mysqlcluster.Superuser, "", name)
 }
 
 // openFresh opens a new, empty database on the shared server.

@@ -21,7 +21,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
-	"stroppy/internal/cluster/mariadb"
+	mysqlcluster "stroppy/internal/cluster/mysql"
 )
 
 const (
@@ -63,7 +63,7 @@ func checkSetting(name, value string) error {
 	if strings.ContainsFunc(value, unicode.IsControl) {
 		return errors.New("the value of a setting must be one line")
 	}
-	return mariadb.CheckSetting(name, value)
+	return mysqlcluster.CheckSetting(name, value)
 }
 
 // render returns the superuser's password and the servers.
@@ -243,7 +243,7 @@ func (d *database) ask(ctx context.Context, i int) (values map[string]string, er
 // Now implements kubernetes.Clock.
 func (d *database) Now(ctx context.Context, node int) (now time.Time, err error) {
 	err = d.to(ctx, node, func(ctx context.Context, db *sql.DB) (err error) {
-		now, err = mariadb.Now(ctx, db, fmt.Sprintf("n%d", node))
+		now, err = mysqlcluster.Now(ctx, db, fmt.Sprintf("n%d", node))
 		return err
 	})
 	return now, err

@@ -1,5 +1,5 @@
-// Package mariadb starts real MariaDB and MySQL servers on this machine.
-package mariadb
+// Package mysql starts real MariaDB and MySQL servers on this machine.
+package mysql
 
 import (
 	"context"
@@ -20,9 +20,6 @@ const (
 	debianPackage = "mariadb-server"
 )
 
-// users are the candidates for the user of the servers, which refuse root.
-var users = []string{"nobody", "mysql"}
-
 // Server is a single server with a database named test.
 type Server struct {
 	*cluster.Single
@@ -39,7 +36,8 @@ func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 		setting := strings.ReplaceAll(strings.TrimPrefix(name, "set."), "_", "-")
 		p.flags = append(p.flags, "--"+setting+"="+o.Params.Get(name))
 	}
-	c, err := launchMariaDB(ctx, o, "mariadb", p)
+	programs, lacks := findMariaDB(ctx, o)
+	c, err := mariaDB.launch(ctx, o, p, programs, lacks)
 	if err != nil {
 		return nil, err
 	}

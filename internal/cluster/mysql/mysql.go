@@ -1,4 +1,4 @@
-package mariadb
+package mysql
 
 import (
 	"context"
@@ -12,42 +12,8 @@ import (
 	"stroppy/internal/cluster/host"
 )
 
-// mySQL is the kind of a MySQL server. It has MariaDB's flags, except those that make its data.
-const mySQL = "mysql"
-
 // mySQLPackage contains only the server, without a service that starts it with the machine.
 const mySQLPackage = "mysql-server-core"
-
-// StartMySQL starts one MySQL server, or several as a group of Group Replication. An error leaves nothing behind. It
-// is a host.MissingError if MySQL is not installed, and a *cluster.ParamError for a wrong parameter. The
-// parameters are:
-//
-//	flush=0|1|2         MySQL's innodb_flush_log_at_trx_commit
-//	set.NAME=VALUE      any other setting
-//
-// A group has these parameters too:
-//
-//	multi-primary=on    all members accept writes, not only one primary
-//	consistency=LEVEL   group_replication_consistency: EVENTUAL, BEFORE_ON_PRIMARY_FAILOVER,
-//	                    BEFORE, AFTER or BEFORE_AND_AFTER; default: MySQL's
-//	expel=0s            time to wait for a member that was silent for 5 s, MySQL's
-//	                    group_replication_member_expel_timeout; its default is 5s
-func StartMySQL(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-	if o.Nodes > 1 {
-		return startGroup(ctx, o)
-	}
-	params, err := parseParams(o.Params, mySQL)
-	if err != nil {
-		return nil, err
-	}
-	programs, lacks := findMySQL(ctx, o)
-	params.flags = append(slices.Clone(mySQLFlags), params.flags...)
-	c, err := launch(ctx, o, mySQL, params, programs, lacks)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
 
 // mySQLFlags are flags of every server. A second protocol would need its own port, and the folder for the server's
 // files may not exist.

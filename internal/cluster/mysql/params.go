@@ -1,8 +1,9 @@
-package mariadb
+package mysql
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -56,37 +57,25 @@ var groupSettings = []string{
 	"gtid-mode", "log-bin", "plugin-load-add", "report-host", "report-port", "server-id", "super-read-only",
 }
 
-// parseParams reads the parameters. The error is a *cluster.ParamError.
-func parseParams(values url.Values, kind string) (params, error) {
-	p := params{own: ownSettings}
+// parse reads the parameters. The error is a *cluster.ParamError.
+func (k *kind) parse(values url.Values) (params, error) {
+	p := params{own: k.own}
 	known := map[string]func(string) error{
-		"flush": cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
-	}
-	if kind != mySQL && kind != groupKind {
-		known["snapshot"] = cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off")
-	}
-	if kind == "galera" {
-		known["timeout"] = cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s")
-	}
-	if kind == groupKind {
-		p.own = slices.Concat(ownSettings, groupSettings)
-		known["multi-primary"] = cluster.OnOff(&p.group.multiPrimary)
-		known["consistency"] = cluster.OneOf(func(value string) { p.group.consistency = value }, consistencies...)
-		known["expel"] = func(value string) error {
+		"flush":         cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
+		"snapshot":      cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off"),
+		"timeout":       cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s"),
+		"multi-primary": cluster.OnOff(&p.group.multiPrimary),
+		"consistency":   cluster.OneOf(func(value string) { p.group.consistency = value }, consistencies...),
+		"expel": func(value string) error {
 			err := cluster.Between(&p.group.expel, 0, maxExpel, "5s")(value)
 			if err == nil && p.group.expel%time.Second != 0 {
 				err = errors.New("it must be a time in whole seconds, such as 5s")
 			}
 			return err
-		}
+		},
 	}
-	unknown := "MariaDB has no such parameter: use snapshot, flush, timeout (only galera), bin, " +
-		"or set.NAME for a setting of MariaDB, such as set.sync-binlog=1"
-	if kind == mySQL || kind == groupKind {
-		unknown = "MySQL has no such parameter: use flush, bin, multi-primary, consistency or expel (mysql:2 and more), " +
-			"or set.NAME for a setting of MySQL, such as set.sync-binlog=1"
-	}
-	err := cluster.Params{Known: known, Set: p.set, Unknown: unknown}.Read(values)
+	maps.DeleteFunc(known, func(name string, _ func(string) error) bool { return !slices.Contains(k.params, name) })
+	err := cluster.Params{Known: known, Set: p.set, Unknown: k.unknown}.Read(values)
 	slices.Sort(p.flags)
 	return p, err
 }

@@ -1,6 +1,7 @@
-package mariadb
+package mysql
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,6 +36,11 @@ var (
 func Bin(name string) (string, error) {
 	return host.Find(name, debianPackage, systemFolders...)
 }
+
+func findMariaDB(_ context.Context, o cluster.Options) (programs, error) {
+	return findPrograms(o, false)
+}
+func findGalera(_ context.Context, o cluster.Options) (programs, error) { return findPrograms(o, true) }
 
 // findPrograms takes the programs from the folder of the parameter bin and the folders beside it. Without this
 // parameter it takes the installation whose mariadbd is the first on PATH.
@@ -72,7 +78,7 @@ func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
 		return p, host.MissingError{Program: lacks[0], Package: debianPackage}
 	case galera:
 		p.transfer = filepath.Dir(script)
-		err = p.findGalera()
+		err = p.findLibrary()
 	}
 	if slices.Contains(systemFolders, filepath.Join(p.prefix, "bin")) {
 		p.prefix = ""
@@ -95,10 +101,10 @@ func (p programs) find(bin, name string) string {
 	return ""
 }
 
-// findGalera finds Galera's library, which is a separate product and may be the system's. It also finds the programs
+// findLibrary finds Galera's library, which is a separate product and may be the system's. It also finds the programs
 // with which Galera's script sends data to a joining node (rsync) and checks whether rsync listens (one of the
 // others).
-func (p *programs) findGalera() (err error) {
+func (p *programs) findLibrary() (err error) {
 	p.provider, err = host.FindFile("libgalera_smm.so", "galera-4",
 		p.prefix+"/lib/galera", p.prefix+"/lib64/galera*", p.prefix+"/lib/*/galera", p.prefix+"/lib",
 		"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera")

@@ -1,4 +1,4 @@
-package mariadb
+package mysql
 
 import (
 	"context"
@@ -12,9 +12,6 @@ import (
 
 	"stroppy/internal/cluster"
 )
-
-// groupKind is the kind of several servers of MySQL.
-const groupKind = "mysql, a group"
 
 // Group is a running group of MySQL servers with Group Replication. Its supervisor acts like an operator. It lets
 // members that are outside join the group, and makes a group of the member with the newest data if none is left. For
@@ -41,25 +38,15 @@ var (
 	_ cluster.LocalNode = (*member)(nil)
 )
 
-// maxMembers is the limit of Group Replication.
-const maxMembers = 9
-
 func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-	params, err := parseParams(o.Params, groupKind)
+	params, programs, lacks, err := mySQLGroup.prepare(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Nodes > maxMembers {
-		return nil, fmt.Errorf("start a group of MySQL servers: %d nodes requested, but Group Replication allows at most %d", o.Nodes, maxMembers)
-	}
-	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are only possible with mysql:1, because a member that a full disk has expelled from its group does not return by itself"}
-	}
-	programs, lacks := findMySQL(ctx, o)
-	g, err := cluster.Launch(ctx, cluster.Kind{Name: mySQL, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
+	g, err := cluster.Launch(ctx, mySQLGroup.launched(lacks), o,
 		func() *Group {
 			g := &Group{params: params, programs: programs, name: newUUID()}
-			g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQL, o.Nodes), g.newMember, g.checkHealthy)
+			g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQLGroup.name, o.Nodes), g.newMember, g.checkHealthy)
 			return g
 		},
 		func(g *Group) error {

@@ -1,4 +1,4 @@
-package mariadb
+package mysql
 
 import (
 	"bytes"
@@ -30,6 +30,7 @@ const Database = "stroppy"
 type Cluster struct {
 	*cluster.NodeSet[*node]
 	cluster.EventLog
+	kind     *kind
 	params   params
 	programs programs
 
@@ -45,57 +46,7 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// StartCluster starts one MariaDB server as a cluster of one node. An error leaves nothing behind. It is a
-// host.MissingError if MariaDB is not installed, and a *cluster.ParamError for a wrong parameter. The parameters
-// are:
-//
-//	snapshot=on      a write fails if another transaction has changed the row since the
-//	                 writer's snapshot (innodb_snapshot_isolation)
-//	flush=0|1|2      MariaDB's innodb_flush_log_at_trx_commit
-//	set.NAME=VALUE   any other setting
-func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	if o.Nodes != 1 {
-		return nil, fmt.Errorf("start a MariaDB server: %d nodes requested, but it has one node: use galera:%d for more", o.Nodes, max(o.Nodes, 3))
-	}
-	params, err := parseParams(o.Params, "mariadb")
-	if err != nil {
-		return nil, err
-	}
-	return launchMariaDB(ctx, o, "mariadb", params)
-}
-
-// StartGalera starts MariaDB servers with Galera, and returns when every node is synchronized and accepts writes. It
-// has the errors and parameters of StartCluster, on all nodes, and one more parameter:
-//
-//	timeout=2s       time until the others suspect a silent node, in which nobody commits;
-//	                 Galera's default is 5s
-func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	params, err := parseParams(o.Params, "galera")
-	switch {
-	case err != nil:
-		return nil, err
-	case o.FaultFS:
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are only possible with mariadb:1, because a node that a full disk has expelled from a Galera cluster does not return by itself"}
-	}
-	return launchMariaDB(ctx, o, "galera", params)
-}
-
-func launchMariaDB(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
-	programs, lacks := findPrograms(o, kind == "galera")
-	return launch(ctx, o, kind, params, programs, lacks)
-}
-
-func launch(ctx context.Context, o cluster.Options, kind string, params params, programs programs, lacks error) (*Cluster, error) {
-	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
-		func() *Cluster {
-			c := &Cluster{params: params, programs: programs, forming: wait.NewLock()}
-			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
-}
-
-func (c *Cluster) galera() bool { return c.programs.provider != "" }
+func (c *Cluster) galera() bool { return c.kind == &galera }
 
 func (c *Cluster) start(ctx context.Context) error {
 	nodes := c.List()
@@ -121,7 +72,7 @@ func (c *Cluster) start(ctx context.Context) error {
 // cluster's own network, which nobody else can reach. The other nodes get their data when they join.
 func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	statements := firstStatements(c.Network())
-	if c.programs.install == "" { // MySQL makes its data itself
+	if c.kind == &mySQL { // it makes its data itself
 		return initializeMySQL(ctx, c.User, c.programs, n.Dir(), n.scratch, statements)
 	}
 	file := filepath.Join(n.scratch, "first.sql")

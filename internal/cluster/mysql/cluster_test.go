@@ -1,4 +1,4 @@
-package mariadb
+package mysql
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func (t teller) Pay(ctx context.Context, id string) error {
 
 func (t teller) Close() { _ = t.DB.Close() }
 
-func kind(start func(context.Context, cluster.Options) (*Cluster, error), params url.Values) clustertest.Kind {
+func kindOf(start func(context.Context, cluster.Options) (*Cluster, error), params url.Values) clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "mariadb", Params: params,
 		Launch: clustertest.Launcher(start),
@@ -82,8 +82,8 @@ func paid(ctx context.Context, db *sql.DB) (map[string]string, error) {
 }
 
 // galera returns a kind that notices a silent node soon.
-func galera() clustertest.Kind {
-	return kind(StartGalera, url.Values{"timeout": {"1s"}, "snapshot": {"on"}})
+func galeraKind() clustertest.Kind {
+	return kindOf(StartGalera, url.Values{"timeout": {"1s"}, "snapshot": {"on"}})
 }
 
 // value asks a node for one value.
@@ -96,7 +96,7 @@ func (n *node) value(t *testing.T, query string) (value string) {
 }
 
 func TestOne(t *testing.T) {
-	k := kind(StartCluster, url.Values{"snapshot": {"on"}, "flush": {"2"}, "set.sync_binlog": {"7"}})
+	k := kindOf(StartMariaDB, url.Values{"snapshot": {"on"}, "flush": {"2"}, "set.sync_binlog": {"7"}})
 	k.One(t, func(t *testing.T, c cluster.Local) {
 		n := c.Nodes()[0].(*node)
 		if got := n.value(t, "SELECT CONCAT_WS(' ', @@innodb_snapshot_isolation, @@innodb_flush_log_at_trx_commit, @@sync_binlog)"); got != "ON 2 7" {
@@ -113,7 +113,7 @@ func TestOne(t *testing.T) {
 
 func TestClock(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
-	n := kind(StartCluster, nil).Start(t, cluster.Options{Nodes: 1, Clock: true}).Nodes()[0].(*node)
+	n := kindOf(StartMariaDB, nil).Start(t, cluster.Options{Nodes: 1, Clock: true}).Nodes()[0].(*node)
 	if why := n.Steered(); why != nil {
 		t.Skipf("skipped engine: faketime: install the Debian package faketime: %v", why)
 	}
@@ -130,7 +130,7 @@ func TestClock(t *testing.T) {
 
 // TestGalera runs all injections on one cluster, in its own network if the user may have one.
 func TestGalera(t *testing.T) {
-	c := galera().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
+	c := galeraKind().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
 	if !strings.HasSuffix(c.URL(), ","+nodes[2].address.String()+"/stroppy?spread=true") {
 		t.Errorf("the URL is %s", c.URL())
@@ -140,7 +140,7 @@ func TestGalera(t *testing.T) {
 			t.Errorf("node %d has innodb_snapshot_isolation %s", i, got)
 		}
 	}
-	galera().Hurt(t, c)
+	galeraKind().Hurt(t, c)
 	t.Run("replace two", func(t *testing.T) { testReplaceTwo(t, c) })
 	t.Run("newest", func(t *testing.T) { testNewest(t, c) })
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
@@ -152,11 +152,11 @@ func TestGalera(t *testing.T) {
 // leave nothing, not even of the scripts that copy data between nodes.
 func TestGaleraLeft(t *testing.T) {
 	began, dir := time.Now(), clustertest.OpenDir(t)
-	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Clock: true}).(*Cluster)
+	c := galeraKind().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Clock: true}).(*Cluster)
 	testLeft(t, c)
 	t.Run("stop leaves nothing", func(t *testing.T) {
 		n := c.List()[0]
-		galera().Gone(t, c, dir)
+		galeraKind().Gone(t, c, dir)
 		clustertest.NoClockFiles(t, began)
 		for _, address := range []string{n.group.String(), n.ist.String(), n.sst.String()} {
 			if conn, err := net.Dial("tcp", address); err == nil {
@@ -187,7 +187,7 @@ func testLeft(t *testing.T, c *Cluster) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
+			p, ctx := galeraKind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
 			to := func(do func(*node) error) func(int) {
 				return func(i int) { t.Helper(); clustertest.Must(t, do(c.List()[i])) }
 			}
@@ -231,7 +231,7 @@ func both(t *testing.T, c *Cluster, do func(*node) error) {
 
 // testReplaceTwo replaces two nodes at once, which must not remove the data of all nodes.
 func testReplaceTwo(t *testing.T, c *Cluster) {
-	p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
+	p, ctx := galeraKind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
 	both(t, c, func(n *node) error { return n.Replace(ctx) })
 	p.GoOn(20)
 	p.EndWell("replace two at once")
@@ -239,7 +239,7 @@ func testReplaceTwo(t *testing.T, c *Cluster) {
 
 // testNewest kills all nodes, of which one lacks data. This node alone must not form a group.
 func testNewest(t *testing.T, c *Cluster) {
-	p, nodes := galera().Pay(t, c), c.List()
+	p, nodes := galeraKind().Pay(t, c), c.List()
 	clustertest.Must(t, nodes[0].Kill(t.Context()))
 	p.GoOn(20) // node 0 does not have them
 	clustertest.Must(t, c.Each(func(n *node) error { return n.Kill(t.Context()) }))
@@ -268,7 +268,7 @@ func testNewest(t *testing.T, c *Cluster) {
 
 // testMajority kills two nodes of three. The third alone must refuse writes until they are restarted.
 func testMajority(t *testing.T, c *Cluster) {
-	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), c.List()
+	p, ctx, nodes := galeraKind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), c.List()
 	both(t, c, func(n *node) error { return n.Kill(t.Context()) })
 	clustertest.Must(t, retry(ctx, func() error {
 		if s, err := nodes[2].status(ctx); err != nil || s.primary() {
@@ -286,14 +286,14 @@ func testMajority(t *testing.T, c *Cluster) {
 
 // TestPrograms starts a server from an installation in another place than it was built for.
 func TestPrograms(t *testing.T) {
-	if _, err := findPrograms(cluster.Options{}, false); err != nil {
+	if _, err := findMariaDB(t.Context(), cluster.Options{}); err != nil {
 		t.Skipf("skipped engine: mariadb: %v", err)
 	}
 	prefix := clustertest.OpenDir(t)
 	for _, folder := range []string{"bin", "sbin", "share", "lib"} {
 		clustertest.Must(t, os.Symlink("/usr/"+folder, filepath.Join(prefix, folder)))
 	}
-	c := kind(StartCluster, url.Values{"bin": {filepath.Join(prefix, "bin")}}).Start(t, cluster.Options{Nodes: 1})
+	c := kindOf(StartMariaDB, url.Values{"bin": {filepath.Join(prefix, "bin")}}).Start(t, cluster.Options{Nodes: 1})
 	if got := c.Nodes()[0].(*node).value(t, "SELECT @@basedir"); filepath.Clean(got) != prefix {
 		t.Errorf("the server's basedir is %s, want %s", got, prefix)
 	}
@@ -320,7 +320,7 @@ func TestProgramsOfAFolder(t *testing.T) {
 		{now, "bin/mariadbd", "scripts/mariadb-install-db", nil},
 		{before, "bin/mysqld", "scripts/mysql_install_db", url.Values{"bin": {filepath.Join(before, "bin")}}},
 	} {
-		p, err := findPrograms(cluster.Options{Params: c.params}, false)
+		p, err := findMariaDB(t.Context(), cluster.Options{Params: c.params})
 		if err != nil || p.server != filepath.Join(c.prefix, c.server) || p.install != filepath.Join(c.prefix, c.install) {
 			t.Errorf("%v: found %s and %s, %v", c.params, p.server, p.install, err)
 		}
@@ -328,8 +328,8 @@ func TestProgramsOfAFolder(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	one := kind(StartCluster, nil).Launch
-	galera().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},
+	one := kindOf(StartMariaDB, nil).Launch
+	galeraKind().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},
 		clustertest.Refusal{Launch: one, Options: cluster.Options{Nodes: 2}, Says: "has one node"},
 		clustertest.Refusal{Launch: one, Query: "timeout=1s", Says: "parameter timeout: MariaDB has no such parameter"},
 		clustertest.Refusal{Query: "timeout=1", Says: "parameter timeout: it must be a time"},
@@ -345,7 +345,7 @@ func TestStartRefuses(t *testing.T) {
 
 // testCrash makes a server end like a Galera server that has missed too much.
 func testCrash(t *testing.T, c *Cluster) {
-	p, n := galera().Pay(t, c), c.List()[1]
+	p, n := galeraKind().Pay(t, c), c.List()[1]
 	ended := n.PIDs()[0]
 	clustertest.Must(t, syscall.Kill(ended, syscall.SIGABRT))
 	clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.WaitLimit)))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFormatAndParse(t *testing.T) {
+func TestAmountsSurviveFormatAndParse(t *testing.T) {
 	for _, tc := range []struct {
 		cents int64
 		text  string
@@ -24,7 +24,9 @@ func TestFormatAndParse(t *testing.T) {
 	}
 }
 
-func TestParseOtherForms(t *testing.T) {
+// TestParseRefusesInexactOrMalformedAmounts checks that other spellings of exact cents are accepted, and that
+// malformed, inexact or too large amounts are refused.
+func TestParseRefusesInexactOrMalformedAmounts(t *testing.T) {
 	for text, want := range map[string]int64{"7": 700, "+7.5": 750, "7.": 700, ".07": 7, "1.230000": 123, "-0": 0, "00012": 1200} {
 		if got, err := Parse(text); err != nil || got != want {
 			t.Errorf("Parse(%s) = %d, %v, want %d", text, got, err, want)
@@ -57,7 +59,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestText(t *testing.T) {
+func TestTextGroupsThousands(t *testing.T) {
 	for cents, want := range map[int64]string{
 		0: "0.00", -5: "-0.05", 99999: "999.99", 100000: "1,000.00", -12345678: "-123,456.78", 123456789012: "1,234,567,890.12",
 		-100000000: "-1,000,000.00", math.MinInt64: "-92,233,720,368,547,758.08",

@@ -22,7 +22,7 @@ func all(p Plan, a Arrival, clients int, seed uint64, end time.Duration) (list [
 	return list, each
 }
 
-func TestUniformArrivalsHaveEqualDistances(t *testing.T) {
+func TestUniformArrivalsAreEvenlySpaced(t *testing.T) {
 	for _, clients := range []int{1, 3, 7} {
 		list, each := all(parse(t, "100 for 2s, 50..150 for 4s"), Uniform, clients, 1, time.Hour)
 		if len(list) != 600 || slices.Max(each)-slices.Min(each) > 1 {
@@ -41,10 +41,10 @@ func TestUniformArrivalsHaveEqualDistances(t *testing.T) {
 	}
 }
 
-// TestPoissonArrivals checks two properties of a Poisson process: the variance of the number in an interval
-// equals its mean, and the gaps are exponentially distributed. The bounds are five standard deviations and
-// the 0.1 % point of the Kolmogorov-Smirnov statistic.
-func TestPoissonArrivals(t *testing.T) {
+// TestPoissonArrivalsMatchPoissonDistribution checks two properties of a Poisson process: the variance of the
+// number in an interval equals its mean, and the gaps are exponentially distributed. The bounds are five standard
+// deviations and the 0.1 % point of the Kolmogorov-Smirnov statistic.
+func TestPoissonArrivalsMatchPoissonDistribution(t *testing.T) {
 	const rate, seconds = 2000.0, 100
 	list, each := all(parse(t, "2000"), Poisson, 8, 42, seconds*time.Second)
 	n := float64(len(list))
@@ -102,7 +102,7 @@ func TestPoissonFollowsTheRate(t *testing.T) {
 	}
 }
 
-func TestArrivalsAreAFunctionOfSeedAndClient(t *testing.T) {
+func TestSeedAndClientDetermineArrivals(t *testing.T) {
 	p := parse(t, "1000")
 	one, _ := all(p, Poisson, 3, 5, time.Second)
 	again, _ := all(p, Poisson, 3, 5, time.Second)
@@ -117,8 +117,8 @@ func TestArrivalsAreAFunctionOfSeedAndClient(t *testing.T) {
 	}
 }
 
-// TestSkipEqualsNext checks that skipping arrivals equals taking them one by one.
-func TestSkipEqualsNext(t *testing.T) {
+// TestSkipEqualsRepeatedNext checks that skipping arrivals equals taking them one by one.
+func TestSkipEqualsRepeatedNext(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for round := range 400 {
 		p := randomPlan(r)
@@ -153,7 +153,7 @@ func TestSkipEqualsNext(t *testing.T) {
 	}
 }
 
-func TestPausesHaveTheirMean(t *testing.T) {
+func TestPausesAverageToTheRequestedMean(t *testing.T) {
 	for client := range 4 {
 		p := NewPauses(time.Second, Uniform, 4, client, 1)
 		if p.First() != time.Duration(client)*250*time.Millisecond || p.Next() != time.Second || p.Next() != time.Second {

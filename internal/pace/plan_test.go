@@ -81,7 +81,7 @@ func TestInvalidPlansAreRefused(t *testing.T) {
 	}
 }
 
-func TestExpectedAndWhen(t *testing.T) {
+func TestPlanPredictsArrivalCountAndTime(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
 		plan string
@@ -118,7 +118,7 @@ func TestExpectedAndWhen(t *testing.T) {
 	}
 }
 
-func TestRateAtEachTime(t *testing.T) {
+func TestPlanGivesRateAtEachTime(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
 		plan string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAddresses(t *testing.T) {
+func TestURLYieldsServerAddresses(t *testing.T) {
 	for url, want := range map[string][]string{
 		"postgres://u:p@127.0.0.1:5433/db?sslmode=disable": {"127.0.0.1:5433"},
 		"postgres://localhost/db":                          {"localhost:5432"},

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestServersOf checks that each server of a URL gets a URL with the same account, database and
-// parameters. One server, Sentinels, and a file give none.
-func TestServersOf(t *testing.T) {
+// TestEachServerGetsItsOwnURL checks that each server of a URL gets a URL with the same account, database and
+// parameters. One server, Sentinels, and a file give no URLs.
+func TestEachServerGetsItsOwnURL(t *testing.T) {
 	for address, want := range map[string][]string{
 		"postgres://u:p%40@h1,h2:5433/bank?target_session_attrs=read-write&sslmode=disable": {
 			"h1:5432 postgres://u:p%40@h1:5432/bank?sslmode=disable&target_session_attrs=any",

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestToys adds a SQL database, an ordered key-value store, a workload and a check to the program. Each is one
-// folder or file, and one entry of a list.
-func TestToys(t *testing.T) {
+// TestNewDriverWorkloadAndCheckNeedOneEntryEach checks that a database, a workload or a check is added as one
+// folder or file and one entry of a list.
+func TestNewDriverWorkloadAndCheckNeedOneEntryEach(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}

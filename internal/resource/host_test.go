@@ -89,8 +89,8 @@ func deref(x *float64) any {
 	return *x
 }
 
-// TestHostVersion1 checks the limit of a control group of version 1.
-func TestHostVersion1(t *testing.T) {
+// TestThrottlingIsReadFromCgroupVersion1 checks that throttling is read from a control group of version 1.
+func TestThrottlingIsReadFromCgroupVersion1(t *testing.T) {
 	files := func(throttled, ns string) map[string]string {
 		return map[string]string{
 			"proc/self/cgroup":          "4:memory:/m\n1:cpu,cpuacct:/c\n0::/",
@@ -110,8 +110,8 @@ func TestHostVersion1(t *testing.T) {
 	}
 }
 
-// TestHostWithoutFiles checks that values of missing or invalid files are unknown rather than zero.
-func TestHostWithoutFiles(t *testing.T) {
+// TestMissingHostFilesGiveUnknownValues checks that values of missing or invalid files are unknown rather than zero.
+func TestMissingHostFilesGiveUnknownValues(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"no files": {"fs/x": ""},
 		"damaged": {
@@ -131,9 +131,9 @@ func TestHostWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestHostCountersThatFall checks that a counter that restarted, for example after a move to another control
-// group, is unknown for that interval.
-func TestHostCountersThatFall(t *testing.T) {
+// TestRestartedHostCountersAreUnknown checks that a counter that restarted, for example after a move to another
+// control group, is unknown for that interval.
+func TestRestartedHostCountersAreUnknown(t *testing.T) {
 	root := t.TempDir()
 	hostFiles{user: 1000, idle: 2000, pressure: "some total=900", group: "some total=900", periods: "50", throttled: "5", us: "1", ran: "9", waited: "9"}.in(t, root)
 	m := newHost(filepath.Join(root, "proc"), filepath.Join(root, "fs"), 0, client)
@@ -143,8 +143,8 @@ func TestHostCountersThatFall(t *testing.T) {
 	}
 }
 
-// TestThisHost compares samples of this machine with the effect of a busy process.
-func TestThisHost(t *testing.T) {
+// TestBusyProcessRaisesHostSamples checks that samples of this machine show the work of a busy process.
+func TestBusyProcessRaisesHostSamples(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has these files")
 	}

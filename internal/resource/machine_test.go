@@ -24,7 +24,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestSmallestLimitOfTheGroupsCounts(t *testing.T) {
+func TestSmallestCgroupLimitCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		files      map[string]string
 		processors float64
@@ -50,7 +50,7 @@ func TestSmallestLimitOfTheGroupsCounts(t *testing.T) {
 	}
 }
 
-func TestGovernorsOfAllProcessors(t *testing.T) {
+func TestGovernorsOfAllProcessorsAreListed(t *testing.T) {
 	root := write(t, map[string]string{"cpu0/cpufreq/scaling_governor": "performance", "cpu1/cpufreq/scaling_governor": "powersave", "cpu12/cpufreq/scaling_governor": "performance", "cpufreq/boost": "1"})
 	if got := governor(root); got != "performance, powersave" {
 		t.Errorf("it is %q", got)
@@ -60,8 +60,9 @@ func TestGovernorsOfAllProcessors(t *testing.T) {
 	}
 }
 
-// TestThisMachine compares the description of this machine with its files.
-func TestThisMachine(t *testing.T) {
+// TestMachineDescriptionMatchesSystemFiles checks that the description of this machine agrees with the files of
+// the system.
+func TestMachineDescriptionMatchesSystemFiles(t *testing.T) {
 	m := ThisMachine()
 	if release, err := os.ReadFile("/etc/os-release"); err == nil && (m.System == "" || !strings.Contains(string(release), m.System)) {
 		t.Errorf("the system is %q", m.System)
@@ -77,7 +78,7 @@ func TestThisMachine(t *testing.T) {
 	}
 }
 
-func TestStorageOfMissingFolders(t *testing.T) {
+func TestMissingFolderHasStorageOfItsParent(t *testing.T) {
 	here, known := StorageOf(t.TempDir())
 	if !known || here.FileSystem == "" {
 		t.Errorf("it is %+v, %v", here, known)

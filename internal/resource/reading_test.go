@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestReadingsCoverTheirInterval checks that a group read elsewhere has a value when a new reading arrives,
+// TestReadingsAreDividedByTimeSincePrevious checks that a group read elsewhere has a value when a new reading arrives,
 // for the time since the previous one, and that a replacement starts at zero.
-func TestReadingsCoverTheirInterval(t *testing.T) {
+func TestReadingsAreDividedByTimeSincePrevious(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	var now Reading
 	var known bool

@@ -33,8 +33,8 @@ func busy(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// TestChildrenAreCountedOnce checks that the time of a child process counts exactly once.
-func TestChildrenAreCountedOnce(t *testing.T) {
+// TestChildProcessTimeCountsOnce checks that the time of a child process counts exactly once.
+func TestChildProcessTimeCountsOnce(t *testing.T) {
 	cmd := busy(t)
 	group := family{root: int32(cmd.Process.Pid)}
 	for range 2 { // the second time by what the first one has read
@@ -66,9 +66,9 @@ func TestChildrenAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestNewProcess checks that the time before a process's first sample counts, unless it existed when the
-// meter began.
-func TestNewProcess(t *testing.T) {
+// TestNewProcessCountsTimeBeforeFirstSample checks that the time before a process's first sample counts, unless it
+// existed when the meter began.
+func TestNewProcessCountsTimeBeforeFirstSample(t *testing.T) {
 	var pids []int
 	m := New(0, Group{Name: "late", PIDs: func() []int { return pids }})
 	cmd := busy(t)

@@ -2,8 +2,8 @@ package resource
 
 import "testing"
 
-// TestRestIsWhatNoGroupHas checks that a descendant of this program counts once: in its group or in the rest.
-func TestRestIsWhatNoGroupHas(t *testing.T) {
+// TestRestExcludesProcessesInGroups checks that a descendant of this program counts once: in its group or in the rest.
+func TestRestExcludesProcessesInGroups(t *testing.T) {
 	one, other := busy(t), busy(t)
 	server := family{root: int32(one.Process.Pid)}
 	groups := WithRest(Self(), Group{Name: "server", PIDs: server.pids}, Group{Name: "elsewhere", Read: func() (Reading, bool) { return Reading{}, false }})

@@ -36,9 +36,9 @@ func repeated(s *Scenario, named Set) []Setting {
 	return list
 }
 
-// TestZipfianIsADistribution checks that the strongest layer decides how kv chooses keys, and that the scenario
-// reports it once.
-func TestZipfianIsADistribution(t *testing.T) {
+// TestStrongestLayerChoosesKeyDistribution checks that the strongest layer decides how kv chooses keys, and that
+// the scenario reports it once.
+func TestStrongestLayerChoosesKeyDistribution(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"", "", kv.Uniform},
 		{"", "zipfian=true", kv.Zipfian},
@@ -92,8 +92,8 @@ func TestZipfianIsADistribution(t *testing.T) {
 	}
 }
 
-// TestUnusedSettingIsRefused checks that settings without an effect are refused, except for those that scenario.yaml
-// always holds.
+// TestUnusedSettingIsRefused checks that settings without an effect are refused, except for the settings that
+// scenario.yaml always holds.
 func TestUnusedSettingIsRefused(t *testing.T) {
 	for _, c := range []struct{ file, variables, flags, want string }{
 		{"", "", "zipf-exponent=1.2", "--zipf-exponent is 1.2 and zipfian is false, which chooses all accounts alike: give --zipfian, or leave it out"},
@@ -142,9 +142,9 @@ func TestUnusedSettingIsRefused(t *testing.T) {
 	}
 }
 
-// TestOldNames checks that a setting is still set by its old name, from every source, and
-// scenario.yaml has the new one.
-func TestOldNames(t *testing.T) {
+// TestOldSettingNamesStillWork checks that every source accepts the old name of a setting, and that scenario.yaml
+// has the new name.
+func TestOldSettingNamesStillWork(t *testing.T) {
 	for old, c := range map[string]struct{ name, value string }{
 		"joint-share":   {"two-account-share", "0.25"},
 		"inquiry-share": {"read-only-share", "0.25"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRedactScript(t *testing.T) {
+func TestRedactScriptHidesPasswords(t *testing.T) {
 	for _, c := range []struct{ script, shown string }{
 		{"exec 'PGPASSWORD=hunter2 psql postgres://u:hunter3@h/d' 'true' at 3s", "exec 'PGPASSWORD=xxxxx psql postgres://u:xxxxx@h/d' 'true' at 3s"},
 		{"exec 'mysql --password=hunter2 --user=me'", "exec 'mysql --password=xxxxx --user=me'"},
@@ -42,7 +42,7 @@ func TestRedactScript(t *testing.T) {
 	}
 }
 
-func TestCommandScrubber(t *testing.T) {
+func TestCommandScrubberHidesPasswords(t *testing.T) {
 	scrub := CommandScrubber("exec 'PGPASSWORD=''hun\"ter 2'' x postgres://u:p%40ss@h' 'KEY=no x'")
 	for text, want := range map[string]string{
 		`password "hun\"ter 2" refused`: `password "xxxxx" refused`,
@@ -56,7 +56,8 @@ func TestCommandScrubber(t *testing.T) {
 	}
 }
 
-// TestScenarioKeepsNoCommandSecrets checks that the file reports what to put back and where.
+// TestScenarioKeepsNoCommandSecrets checks that secrets in fault commands are masked in scenario.yaml, and that
+// the commands themselves stay unchanged.
 func TestScenarioKeepsNoCommandSecrets(t *testing.T) {
 	s := all().Default()
 	s.Nemesis = "kill leader at 1s\nexec 'TOKEN=hunter2 x' 'true'"
@@ -69,7 +70,7 @@ func TestScenarioKeepsNoCommandSecrets(t *testing.T) {
 	}
 }
 
-// FuzzRedactScript plants a password in every place that a command has for one.
+// FuzzRedactScript checks that a password is hidden in every place that a command has for one.
 func FuzzRedactScript(f *testing.F) {
 	for _, seed := range []string{"", "p", "a@b", "%41", "é", "=", "$x", "://"} {
 		f.Add(seed)

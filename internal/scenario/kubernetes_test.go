@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestKubernetesCluster checks which cluster is started where, and the resources of its nodes. The written scenario
-// must be equivalent without the two settings.
-func TestKubernetesCluster(t *testing.T) {
+// TestKubernetesSettingsBecomeClusterURL checks that --kubernetes and --node-resources become part of the
+// cluster's URL. The written scenario is equivalent without the two settings.
+func TestKubernetesSettingsBecomeClusterURL(t *testing.T) {
 	for _, c := range []struct{ file, flags, cluster, resources string }{
 		{"cluster=fdb:5 node-resources=cpu=1,memory=8G", "kubernetes=true", "k8s/fdb:5?cpu=1&memory=8G", ""},
 		{"cluster=fdb:5 node-resources=cpu=1,memory=8G", "", "fdb:5", "cpu=1,memory=8G"},

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestFaultsHaveTime checks that a run without a given length is long enough for its faults. This holds for workloads
-// that end by a number of transactions too.
-func TestFaultsHaveTime(t *testing.T) {
+// TestDefaultDurationCoversAllFaults checks that a run without a given length is long enough for its faults. This
+// holds for workloads that end by a number of transactions too.
+func TestDefaultDurationCoversAllFaults(t *testing.T) {
 	for _, c := range []struct {
 		settings string
 		duration time.Duration
@@ -46,8 +46,9 @@ func TestFaultsHaveTime(t *testing.T) {
 // unexported lets cmp.Diff compare the fields that only this package sees.
 var unexported = cmp.Exporter(func(reflect.Type) bool { return true })
 
-// TestPlanIsNotChanged checks that the loaded data make another plan.
-func TestPlanIsNotChanged(t *testing.T) {
+// TestAttachedDataLeavePlanUnchanged checks that attaching to loaded data makes another plan and does not change
+// the first.
+func TestAttachedDataLeavePlanUnchanged(t *testing.T) {
 	p, err := planOf(t, "seed=5 accounts=100")
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +84,9 @@ func planOf(t *testing.T, settings string) (Plan, error) {
 	return s.Plan(named)
 }
 
-// TestPlanInEffectIsRepeatable checks that the file has the values that database and workload chose, and that a run
-// of the file has the same plan.
-func TestPlanInEffectIsRepeatable(t *testing.T) {
+// TestSavedScenarioRepeatsThePlan checks that the file has the values chosen by database and workload, and that a
+// run of the file has the same plan.
+func TestSavedScenarioRepeatsThePlan(t *testing.T) {
 	chosen := map[string]string{"isolation": "read committed", "mode": "pipelined", "update": "atomic", "expect": "read-committed", "audits": "7", "accounts": "5", "nonsense": "x"}
 	given := map[string]string{"mode": "interactive", "rate": "100"}
 	var layer []Setting

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestRedact(t *testing.T) {
+func TestRedactHidesURLPasswords(t *testing.T) {
 	for _, c := range []struct{ raw, shown, bare string }{
 		{"", "", ""},
 		{"sqlite:bank.db", "sqlite:bank.db", "sqlite:bank.db"},
@@ -57,7 +57,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// FuzzRedact plants a password in every place that a URL has for one.
+// FuzzRedact checks that a password is hidden in every place that a URL has for one.
 func FuzzRedact(f *testing.F) {
 	for _, seed := range []string{"", "p", "a@b", "a/b", "a:b", "a?b", "a#b", "a&b=c", "%41", "%zz", "[::1]", "1/2", "a,b@c", "é\n", "x y"} {
 		f.Add(seed)

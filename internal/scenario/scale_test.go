@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestScaleDown checks the divided settings of a file, and that flags stay. The written scenario must have the
-// divided values and the factor once.
-func TestScaleDown(t *testing.T) {
+// TestScaleDownDividesFileSettings checks that the settings of a file are divided and flags are not. The written
+// scenario must have the divided values and the factor once.
+func TestScaleDownDividesFileSettings(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"clients=512 accounts=10000000 count=100000000", "scale-down=1000", "clients 512 to 1, count 100000000 to 100000, accounts 10000000 to 10000"},
 		{"clients=16 accounts=10000000", "scale-down=2.5", "clients 16 to 6, accounts 10000000 to 4000000"},
@@ -58,8 +58,9 @@ func spaced(list []Setting) []Setting {
 	return list
 }
 
-// TestScaleDownRefuses checks that a factor that is none, and a scenario with nothing to divide.
-func TestScaleDownRefuses(t *testing.T) {
+// TestScaleDownRefusesUselessFactors checks that an invalid factor and a scenario with nothing to divide are
+// refused.
+func TestScaleDownRefusesUselessFactors(t *testing.T) {
 	for _, factor := range []string{"0.5", "0", "-1", "NaN", "Inf", "ten", "", "1e400", "0.5 applied"} {
 		_, _, err := all().Merge(layer("file", "clients=4"), []Setting{{"scale-down", factor, "--scale-down"}})
 		if err == nil || !strings.Contains(err.Error(), "it must be a number from 1 on") {

@@ -12,14 +12,14 @@ import (
 	"stroppy/internal/pace"
 )
 
-func TestDefaultIsValid(t *testing.T) {
+func TestDefaultScenarioIsValid(t *testing.T) {
 	s := all().Default()
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestMergePrecedence(t *testing.T) {
+func TestFlagsOverrideEnvironmentAndFile(t *testing.T) {
 	file := []Setting{{"clients", "1", "file"}, {"accounts", "100", "file"}, {"duration", "5s", "file"}, {"seed", "7", "file"}}
 	env := []Setting{{"clients", "2", "env"}, {"accounts", "200", "env"}}
 	flags := []Setting{{"clients", "3", "flag"}, {"count", "9", "flag"}}
@@ -35,7 +35,7 @@ func TestMergePrecedence(t *testing.T) {
 	}
 }
 
-func TestMergeRefuses(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	owner := map[string]string{"ratio": "tpcb", "value-size": "events"}
 	for _, c := range []struct{ key, value, want string }{
 		{"count", "-5", `--count is "-5": it cannot be negative`},
@@ -85,7 +85,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-func TestEnvironment(t *testing.T) {
+func TestEnvironmentVariablesBecomeSettings(t *testing.T) {
 	settings, file, err := all().Environment([]string{"PATH=/bin", "STROPPY_PAYROLL_SHARE=0.5", "STROPPY_TEST_POSTGRES=x", "STROPPY_SCENARIO=a.yaml"})
 	if err != nil || file != "a.yaml" || len(settings) != 1 {
 		t.Fatal(settings, file, err)
@@ -105,7 +105,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestFileRefuses(t *testing.T) {
+func TestInvalidScenarioFilesAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"clients: 1\nclients: 2\n", "line 2: clients stands twice: line 1 has it already"},
 		{"clinets: 1\n", "run.yaml line 1: clinets is no setting of stroppy; the nearest is clients"},
@@ -134,7 +134,7 @@ func TestFileRefuses(t *testing.T) {
 	}
 }
 
-func TestYAMLRepeats(t *testing.T) {
+func TestWrittenYAMLParsesToSameScenario(t *testing.T) {
 	s := all().Default()
 	s.DB = "sqlite:/tmp/a #b: 'c'.db?synchronous=normal"
 	s.Seed, s.Count, s.Duration = 42, 500, 0
@@ -181,7 +181,7 @@ func plan(t *testing.T, text string) pace.Plan {
 	return p
 }
 
-func TestPaceRefuses(t *testing.T) {
+func TestContradictoryPaceSettingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ settings, want string }{
 		{"rate=-5", "a rate cannot be negative"},
 		{"rate=0 arrival=poisson", "arrival is poisson and rate is 0, which sends as fast as answers come: give a rate"},
@@ -208,8 +208,8 @@ func TestPaceRefuses(t *testing.T) {
 	}
 }
 
-// TestRateSaysHowLong checks that stages that all have a time make a duration needless.
-func TestRateSaysHowLong(t *testing.T) {
+// TestTimedRateStagesNeedNoDuration checks that no duration is needed if every stage of the rate has a length.
+func TestTimedRateStagesNeedNoDuration(t *testing.T) {
 	stages := Setting{"rate", "5 for 20s, 10..20 for 1m", "--rate"}
 	for _, more := range [][]Setting{nil, {{"duration", "1m20s", "--duration"}}, {{"arrival", "poisson", "--arrival"}}} {
 		s, _, err := all().Merge(append(more, stages))
@@ -242,8 +242,8 @@ func reread(t *testing.T, s *Scenario) Scenario {
 	return got
 }
 
-// FuzzFile holds that no file makes the parser panic, and that what it accepts
-// is written back to the same scenario.
+// FuzzFile checks that no file makes the parser panic, and that an accepted file is written back to the same
+// scenario.
 func FuzzFile(f *testing.F) {
 	s := all().Default()
 	f.Add(s.YAML())

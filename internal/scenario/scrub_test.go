@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestScrubber(t *testing.T) {
+func TestScrubberHidesPasswordsInText(t *testing.T) {
 	const (
 		long  = "postgres://me:hunter2@h/db"
 		word  = "postgres://me:server@h/db"
@@ -68,9 +68,9 @@ var sentences = []string{
 	"invalid username-password pair or user is disabled (using password: YES)",
 }
 
-// TestScrubberBetraysNothing checks that no part of a sentence that a password could be by chance
-// leaves a mask in it.
-func TestScrubberBetraysNothing(t *testing.T) {
+// TestScrubberKeepsWordsThatEqualPasswords checks that ordinary words are not masked if the password happens to be
+// such a word.
+func TestScrubberKeepsWordsThatEqualPasswords(t *testing.T) {
 	for _, sentence := range sentences {
 		for from := range sentence {
 			for to := from + 1; to <= len(sentence) && to-from < longAlone; to++ {
@@ -92,8 +92,9 @@ func TestScrubberBetraysNothing(t *testing.T) {
 	}
 }
 
-// TestScrubberLeavesNothing checks that no password stays where a library writes the URL, or the password as a value.
-func TestScrubberLeavesNothing(t *testing.T) {
+// TestScrubberHidesPasswordsInEveryQuoting checks that a password is hidden wherever a library writes the URL, or
+// the password as a value.
+func TestScrubberHidesPasswordsInEveryQuoting(t *testing.T) {
 	for _, password := range []string{
 		"a", "7", "in", "the", "db", "server", "me", "5432", "Password", "hunter2", "p@ss", "a b", "ä", "a/b", "a:b", "%41", "q\"q", "it's", "back\\slash",
 		"correct horse battery staple", "==", "#1", "x?y", "100%", "tab\there",

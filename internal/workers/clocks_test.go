@@ -21,9 +21,9 @@ func wandering(rng *rand.Rand, ms int, most float64) (worker, coordinator []floa
 	return worker, coordinator
 }
 
-// TestOffsetsStayWithinTheirErrors checks that converted times are wrong by at most the stated error and keep
+// TestConvertedTimesStayWithinStatedError checks that converted times are wrong by at most the stated error and keep
 // their order, for any network delays and drift within the bound.
-func TestOffsetsStayWithinTheirErrors(t *testing.T) {
+func TestConvertedTimesStayWithinStatedError(t *testing.T) {
 	widest := int64(0)
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 41))
@@ -56,8 +56,9 @@ func TestOffsetsStayWithinTheirErrors(t *testing.T) {
 	}
 }
 
-// TestImpossibleDriftIsUnbounded checks that nothing is claimed for clocks that drift faster than the bound.
-func TestImpossibleDriftIsUnbounded(t *testing.T) {
+// TestExcessiveClockDriftHasNoErrorBound checks that the error is unbounded for clocks that drift faster than the
+// bound.
+func TestExcessiveClockDriftHasNoErrorBound(t *testing.T) {
 	c := newComparison()
 	if o := c.offsets(); o.worst != history.Unbounded || o.of(5) != 0 {
 		t.Errorf("without a reading the error is %d", o.worst)

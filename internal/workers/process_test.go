@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOutputNamesTheReason checks that the line with the reason for a process's end is kept.
-func TestOutputNamesTheReason(t *testing.T) {
+// TestFailedProcessKeepsItsErrorLine checks that the line with the reason for a process's end is kept.
+func TestFailedProcessKeepsItsErrorLine(t *testing.T) {
 	stacks := strings.Repeat("\ngoroutine 7 [running]:\nmain.main()\n\tmain.go:15 +0x22", 500)
 	for _, c := range []struct{ name, printed, want string }{
 		{"nothing", "", ""},

@@ -123,9 +123,9 @@ func closed() chan struct{} {
 	return c
 }
 
-// TestUploadResumesAfterReconnect loses the connection four times while the file grows. Each time
-// the upload continues after the last acknowledged byte. The clock is the test's own. A further connection is right:
-// the coordinator ends one when it has everything, and the worker may be sending on it.
+// TestUploadResumesAfterReconnect checks that an upload continues after the last acknowledged byte when the
+// connection is lost and the file grows. The clock is the test's own. A further connection is right: the
+// coordinator ends one when it has everything, and the worker may be sending on it.
 func TestUploadResumesAfterReconnect(t *testing.T) { synctest.Test(t, uploadResumes) }
 
 func uploadResumes(t *testing.T) {
@@ -160,8 +160,9 @@ func uploadResumes(t *testing.T) {
 	}
 }
 
-// TestUploadGivesUp loses every connection. The upload ends after its limit, on the test's own clock.
-func TestUploadGivesUp(t *testing.T) { synctest.Test(t, uploadGivesUp) }
+// TestUploadEndsAfterItsTimeLimit checks that the upload ends after its limit if every connection is lost. The
+// clock is the test's own.
+func TestUploadEndsAfterItsTimeLimit(t *testing.T) { synctest.Test(t, uploadGivesUp) }
 
 func uploadGivesUp(t *testing.T) {
 	path, _ := recordedFile(t, 100)
@@ -180,8 +181,8 @@ func drain(ch *channel) {
 	}
 }
 
-// TestLyingCoordinator checks that a worker refuses an acknowledgement of data that it has not sent.
-func TestLyingCoordinator(t *testing.T) {
+// TestWorkerRefusesFalseAcknowledgement checks that a worker refuses an acknowledgement of data that it has not sent.
+func TestWorkerRefusesFalseAcknowledgement(t *testing.T) {
 	path, data := recordedFile(t, 3*pieceSize)
 	sum := func(n int) uint32 { return crc32.Checksum(data[:n], castagnoli) }
 	for name, lie := range map[string]func(n int, ch *channel){
@@ -222,8 +223,8 @@ func TestLyingCoordinator(t *testing.T) {
 	}
 }
 
-// TestLyingWorker checks that an invalid message ends the upload and that the worker learns why.
-func TestLyingWorker(t *testing.T) {
+// TestInvalidMessageEndsUpload checks that an invalid message ends the upload and that the worker learns why.
+func TestInvalidMessageEndsUpload(t *testing.T) {
 	for name, m := range map[string]*message{
 		"replayed": {Recording: &piece{Offset: 5, Sum: 1}}, "no piece": {Over: true}, "without a checksum": {Recording: &piece{Data: []byte("plain")}},
 	} {

@@ -87,9 +87,9 @@ func recordsOf(t *testing.T, dir string) (map[uint64][]history.Transaction, hist
 	return all, r.Header()
 }
 
-// TestWorkersOfOtherMachines checks that times of workers with other clocks are converted in order and within
-// the stated error, for any clocks and drift within the bound.
-func TestWorkersOfOtherMachines(t *testing.T) {
+// TestTimesOfRemoteWorkersAreConverted checks that times of workers with other clocks are converted in order and
+// within the stated error, for any clocks and drift within the bound.
+func TestTimesOfRemoteWorkersAreConverted(t *testing.T) {
 	began := time.Now()
 	drifting := func(t time.Time) int64 {
 		since := int64(t.Sub(began))
@@ -218,8 +218,9 @@ func TestRefusedWorkersLearnWhy(t *testing.T) {
 	}
 }
 
-// TestTooFewWorkers checks the error if workers do not join: it contains their number and advice.
-func TestTooFewWorkers(t *testing.T) {
+// TestMissingWorkersFailTheStart checks that the error contains the number of workers that joined, and advice, if
+// too few join.
+func TestMissingWorkersFailTheStart(t *testing.T) {
 	_, err := Start(t.Context(), Options{Count: 2, Version: "test", Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Wait: 100 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "0 of 2 workers have joined: waited 100ms") || !strings.Contains(err.Error(), "--workers-wait") {
 		t.Errorf("it ends with %v", err)
@@ -291,9 +292,9 @@ func (r *relay) cut() {
 	r.live = nil
 }
 
-// TestCutOffWhileCollecting checks that a worker whose connections end during the collection joins again, and
+// TestWorkerRejoinsDuringCollection checks that a worker whose connections end during the collection joins again, and
 // that nothing is missing.
-func TestCutOffWhileCollecting(t *testing.T) {
+func TestWorkerRejoinsDuringCollection(t *testing.T) {
 	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -327,9 +328,9 @@ func TestCutOffWhileCollecting(t *testing.T) {
 	}
 }
 
-// TestLostWorkerHasSentItsRecords checks that most records of a worker lost during the load phase exist, and
-// that the run names it.
-func TestLostWorkerHasSentItsRecords(t *testing.T) {
+// TestLostWorkerLeavesMostRecords checks that most records of a worker lost during the load phase exist, and that
+// the run names the worker.
+func TestLostWorkerLeavesMostRecords(t *testing.T) {
 	f := gathering(t, "endless", nil, elsewhere{"east", 0}, elsewhere{"west", 0})
 	g, dir := loadPhase(t, f.c, 4, nil)
 	time.AfterFunc(4500*time.Millisecond, func() { _ = f.c.members[1].channel.Close() })
@@ -347,9 +348,9 @@ func TestLostWorkerHasSentItsRecords(t *testing.T) {
 	}
 }
 
-// TestAllowedLossesDoNotEndTheRun checks that losses within the limit do not end the run, that the recording
-// marks them, and that it is complete otherwise.
-func TestAllowedLossesDoNotEndTheRun(t *testing.T) {
+// TestAllowedWorkerLossesDoNotEndRun checks that worker losses within the limit do not end the run. The recording
+// marks the losses and is complete otherwise.
+func TestAllowedWorkerLossesDoNotEndRun(t *testing.T) {
 	c := gathered(t, 3, "endless")
 	c.options.Lost = 1
 	var lost []error

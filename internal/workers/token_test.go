@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestOthersDoNotJoin checks that a process without the token is refused without delaying others, and that a
-// worker refuses other programs.
-func TestOthersDoNotJoin(t *testing.T) {
+// TestProcessWithoutTokenCannotJoin checks that a process without the token is refused without delaying others,
+// and that a worker refuses other programs.
+func TestProcessWithoutTokenCannotJoin(t *testing.T) {
 	token := NewToken()
 	ours, err := identityOf(token)
 	if err != nil {
@@ -72,8 +72,9 @@ func TestOthersDoNotJoin(t *testing.T) {
 	_ = conn.Close()
 }
 
-// TestCheckToken checks tokens that are too short, too long or contain invalid characters.
-func TestCheckToken(t *testing.T) {
+// TestInvalidTokensAreRefused checks that tokens are refused if they are too short, too long or contain invalid
+// characters.
+func TestInvalidTokensAreRefused(t *testing.T) {
 	for token, want := range map[string]string{"": "empty", "abc": "3 characters", strings.Repeat("a", 2000): "2000 characters", strings.Repeat("a b", 20): "spaces", strings.Repeat("é", 20): "letters"} {
 		if err := CheckToken(token); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.10q…: %v", token, err)

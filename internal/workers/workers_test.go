@@ -158,9 +158,9 @@ func recorded(t *testing.T, dir string) (map[uint64][]uint64, bool) {
 	return all, r.Complete()
 }
 
-// TestProcessesShareOneLoadPhase checks that three processes do the work of one, and that their recordings
+// TestThreeProcessesShareOneLoadPhase checks that three processes do the work of one, and that their recordings
 // are merged.
-func TestProcessesShareOneLoadPhase(t *testing.T) {
+func TestThreeProcessesShareOneLoadPhase(t *testing.T) {
 	const clients = 7
 	var ended atomic.Int32
 	g, dir := loadPhase(t, gathered(t, 3, ""), clients, func() { ended.Add(1) })
@@ -248,7 +248,7 @@ func TestKilledWorkerEndsTheLoadPhase(t *testing.T) {
 	}
 }
 
-// TestSilentWorkerIsLost checks that a worker that sends nothing is lost, and that it delays no other.
+// TestSilentWorkerIsLost checks that a worker that sends nothing is lost, and that it delays no other worker.
 func TestSilentWorkerIsLost(t *testing.T) {
 	c := gatheredBy(t, 2, "endless", 3*hereEvery)
 	g, _ := loadPhase(t, c, 4, nil)
@@ -262,9 +262,9 @@ func TestSilentWorkerIsLost(t *testing.T) {
 	}
 }
 
-// TestFailedOpenIsTheErrorOfTheRun checks that the run reports the error of a worker that cannot open its
+// TestRunReportsWorkersOpenError checks that the run reports the error of a worker that cannot open its
 // clients.
-func TestFailedOpenIsTheErrorOfTheRun(t *testing.T) {
+func TestRunReportsWorkersOpenError(t *testing.T) {
 	for settings, want := range map[string]string{"refused": "closed on Sundays", "other data": "it has found other data than the run"} {
 		if _, err := gathered(t, 2, settings).Connect(t.Context(), header(4)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "worker ") {
 			t.Errorf("%s: the clients are open, or %v", settings, err)

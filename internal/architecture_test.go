@@ -143,9 +143,9 @@ func packages(t *testing.T) []listed {
 	}
 }
 
-// TestImports holds the table in docs/architecture.md. Tests may import what
-// they need.
-func TestImports(t *testing.T) {
+// TestImportsFollowTheArchitecture checks all imports against the table in docs/architecture.md. Tests may import any
+// package.
+func TestImportsFollowTheArchitecture(t *testing.T) {
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
 		r, known := ruleOf(path)
@@ -183,9 +183,9 @@ func TestEmbeddedBuild(t *testing.T) {
 	}
 }
 
-// TestNoOperatingSystem holds that the nemesis schedules, injects and reports, and
+// TestNemesisDoesNotUseTheOperatingSystem checks that the nemesis schedules, injects and reports, and
 // leaves to the nodes what is of an operating system.
-func TestNoOperatingSystem(t *testing.T) {
+func TestNemesisDoesNotUseTheOperatingSystem(t *testing.T) {
 	each(t, "nemesis", func(path string, text []byte, file *ast.File, _ *token.FileSet) {
 		for _, i := range file.Imports {
 			name := strings.Trim(i.Path.Value, `"`)
@@ -214,9 +214,9 @@ func (r importRule) forbids(imported string) string {
 	return ""
 }
 
-// TestConcreteThings checks that only registry and the conformance suite see concrete databases and workloads. Packages
-// that several databases share are not concrete.
-func TestConcreteThings(t *testing.T) {
+// TestOnlyRegistryNamesDatabasesAndWorkloads checks that only registry and the conformance suite see concrete databases
+// and workloads. Packages that several databases share are not concrete.
+func TestOnlyRegistryNamesDatabasesAndWorkloads(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
 	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
 	for _, p := range packages(t) {
@@ -232,7 +232,7 @@ func TestConcreteThings(t *testing.T) {
 	}
 }
 
-// TestTheTableIsTheDocument holds that docs/architecture.md has a row for each
+// TestTheTableIsTheDocument checks that docs/architecture.md has a row for each
 // rule, and no other rows.
 func TestTheTableIsTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/architecture.md")
@@ -260,8 +260,8 @@ func TestTheTableIsTheDocument(t *testing.T) {
 	}
 }
 
-// TestNames holds that no package is named after nothing in particular.
-func TestNames(t *testing.T) {
+// TestPackageNamesMeanSomething checks that no package is named after nothing in particular.
+func TestPackageNamesMeanSomething(t *testing.T) {
 	for _, p := range packages(t) {
 		for part := range strings.SplitSeq(p.ImportPath, "/") {
 			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "manager", "misc", "base"}, part) {
@@ -274,7 +274,7 @@ func TestNames(t *testing.T) {
 // namesDatabase are the files that name a database besides its folders: the registry.
 var namesDatabase = []string{"registry/databases.go", "registry/servers.go", "cli/help.go"}
 
-// TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
+// TestDatabasesAreNamedOnce checks that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.
 func TestDatabasesAreNamedOnce(t *testing.T) {
 	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb|infinisql|foundationdb|\bfdb\b|mongo`)
@@ -305,7 +305,7 @@ func TestDatabasesAreNamedOnce(t *testing.T) {
 	}
 }
 
-// TestWorkloadsNameNoDatabase holds that the source of a workload is for all
+// TestWorkloadsNameNoDatabase checks that the source of a workload is for all
 // databases of its model.
 func TestWorkloadsNameNoDatabase(t *testing.T) {
 	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|cockroach|foundationdb|mongo|voltdb|infinisql|dqlite|oracle database`)
@@ -318,7 +318,7 @@ func TestWorkloadsNameNoDatabase(t *testing.T) {
 	})
 }
 
-// TestWorkloadsAreNamedOnce holds that generic code knows no workload: its name is a
+// TestWorkloadsAreNamedOnce checks that generic code knows no workload: its name is a
 // string in the folders of workloads alone, where one that is a plain word may be a noun.
 func TestWorkloadsAreNamedOnce(t *testing.T) {
 	names, folders := map[string]bool{}, map[string]bool{}
@@ -344,7 +344,7 @@ func TestWorkloadsAreNamedOnce(t *testing.T) {
 // nouns reports whether a string is a plain noun of a sentence rather than the name of a workload.
 func nouns(path, text string) bool { return filepath.Dir(path) == "check/text" && text == `"append"` }
 
-// TestWorkloadsAreNoExamples holds that generic code does not speak of a workload, not
+// TestWorkloadsAreNoExamples checks that generic code does not speak of a workload, not
 // in a comment or a sentence either. A name that is also a data model's or a plain word
 // says nothing there.
 func TestWorkloadsAreNoExamples(t *testing.T) {
@@ -378,8 +378,8 @@ func TestSizesOfFunctions(t *testing.T) {
 	})
 }
 
-// TestNoInit holds that nothing happens by importing a package.
-func TestNoInit(t *testing.T) {
+// TestNoPackageHasInit checks that nothing happens by importing a package.
+func TestNoPackageHasInit(t *testing.T) {
 	each(t, ".", func(path string, _ []byte, file *ast.File, _ *token.FileSet) {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
@@ -389,9 +389,9 @@ func TestNoInit(t *testing.T) {
 	})
 }
 
-// TestEnvironment holds that only cli gets the environment, and reads none
+// TestOnlyCLIReadsTheEnvironment checks that only cli gets the environment, and reads none
 // itself: Main is given it.
-func TestEnvironment(t *testing.T) {
+func TestOnlyCLIReadsTheEnvironment(t *testing.T) {
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
 		if strings.HasPrefix(path, "cluster/") || strings.HasPrefix(path, "dbtest/") || strings.HasPrefix(path, "check/checktest/") { // of the tests
 			return

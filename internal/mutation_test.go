@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// mutated are the folders whose tests TestMutations measures.
+// mutated are the folders whose tests TestMutationsAreNoticed measures.
 var mutated = []string{"check", "load", "run", "stats"}
 
 // known are mutations that no test noticed once: a file, a text that it has once, and its replacement.
@@ -43,9 +43,10 @@ type mutation struct {
 	source     []byte
 }
 
-// TestMutations makes the known mutations and STROPPY_TEST_MUTATIONS drawn ones, one at a time, and runs the short
-// tests of their package. It logs the score and each mutation that no test noticed. A known mutation must be noticed.
-func TestMutations(t *testing.T) {
+// TestMutationsAreNoticed makes the known mutations and STROPPY_TEST_MUTATIONS drawn ones, one at a time, and runs the
+// short tests of their package. It logs the score and each mutation that no test noticed. A known mutation must be
+// noticed.
+func TestMutationsAreNoticed(t *testing.T) {
 	count, err := strconv.Atoi(os.Getenv("STROPPY_TEST_MUTATIONS"))
 	if err != nil {
 		t.Skip("set STROPPY_TEST_MUTATIONS to a number, such as 40")

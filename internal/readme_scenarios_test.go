@@ -183,9 +183,9 @@ func tryScenario(t *testing.T, sh *shell, path string, h head) {
 	}
 }
 
-// TestScenarioHeads holds the head of every scenario, those too that a tier leaves out, and that
-// nothing else is taken for one.
-func TestScenarioHeads(t *testing.T) {
+// TestEveryScenarioHasAHead checks the head of every scenario, also if a tier leaves it out, and that no other text is
+// taken for one.
+func TestEveryScenarioHasAHead(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"../scenarios/*.yaml", "../scenarios/study/*.yaml"} {
 		found, err := filepath.Glob(pattern)
@@ -244,8 +244,8 @@ func TestScenarioHeads(t *testing.T) {
 	}
 }
 
-// TestUndivided holds which parts of an outage are refused.
-func TestUndivided(t *testing.T) {
+// TestOutageWithoutTwoParts checks which parts of an outage are refused.
+func TestOutageWithoutTwoParts(t *testing.T) {
 	record := func(name string, seconds ...float64) (f fault.Record) {
 		f.Fault = name
 		for i, part := range []**fault.Seconds{&f.Outage, &f.OutageCluster, &f.OutageClient} {

@@ -280,8 +280,8 @@ func TestDocuments(t *testing.T) {
 	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy, shared)) })
 }
 
-// TestCommands holds that the reader of documents misses no command.
-func TestCommands(t *testing.T) {
+// TestReaderFindsEveryCommand checks that the reader of documents misses no command.
+func TestReaderFindsEveryCommand(t *testing.T) {
 	text := "```sh\nstroppy a  # exit code 4: unknown\n\n# only a comment\nX=1 stroppy b\n```\n```\nX=1 go run x\nunheard of\n```\n" +
 		"```\n a ──► b\n```\n```yaml\ngo: 1\n```\n"
 	got, err := commands("x.md", text)
@@ -431,9 +431,9 @@ var (
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks holds that every relative link leads to a file, and to a heading in
+// TestRelativeLinksLeadSomewhere checks that every relative link leads to a file, and to a heading in
 // it where one is named.
-func TestLinks(t *testing.T) {
+func TestRelativeLinksLeadSomewhere(t *testing.T) {
 	for _, path := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
 			target, fragment, _ := strings.Cut(m[1], "#")

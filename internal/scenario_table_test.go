@@ -15,10 +15,10 @@ const scenarioTable = "../docs/tables/scenarios.md"
 // firstSentence matches the first sentence behind the head of a scenario.
 var firstSentence = regexp.MustCompile(`(?s)^(.+?[.:])(?:\s|$)`)
 
-// TestScenarioTable checks that the page of scenarios has a row for each, made from its head.
-func TestScenarioTable(t *testing.T) {
+// TestScenarioTableHasEachScenario checks that the page of scenarios has a row for each, made from its head.
+func TestScenarioTableHasEachScenario(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Scenarios\n\n<!-- written by go test ./internal -run TestScenarioTable -update -->\n\n" +
+	b.WriteString("# Scenarios\n\n<!-- written by go test ./internal -run TestScenarioTableHasEachScenario -update -->\n\n" +
 		"`stroppy run --scenario NAME` runs a scenario ([how](../how-to/repeat-known-runs.md)). " +
 		"The tests check the verdicts, except for `study/…`.\n\n" +
 		"| scenario | database | verdict | first sentence |\n|---|---|---|---|\n")
@@ -44,7 +44,7 @@ func TestScenarioTable(t *testing.T) {
 		}
 	}
 	if read(t, scenarioTable) != b.String() {
-		t.Errorf("%s is not what the scenarios say: go test ./internal -run TestScenarioTable -update", scenarioTable)
+		t.Errorf("%s is not what the scenarios say: go test ./internal -run TestScenarioTableHasEachScenario -update", scenarioTable)
 	}
 }
 

@@ -16,7 +16,7 @@ var sentenceFields = []string{"Detail", "What", "Reason", "Text"}
 // readers are the packages that show findings. They use the fields of findings and facts.
 var readers = []string{"run", "report", "cli", "output", "sweep", "live", "matrix", "foreign"}
 
-// TestSentencesLiveInOnePackage holds that checkers return findings as values: none of them makes
+// TestSentencesLiveInOnePackage checks that checkers return findings as values: none of them makes
 // sentences through check/text, and a fact has no text.
 func TestSentencesLiveInOnePackage(t *testing.T) {
 	packages := 0
@@ -39,7 +39,7 @@ func TestSentencesLiveInOnePackage(t *testing.T) {
 	}
 }
 
-// TestSentencesAreNotParsed holds that nothing looks into the sentence of a finding.
+// TestSentencesAreNotParsed checks that nothing looks into the sentence of a finding.
 func TestSentencesAreNotParsed(t *testing.T) {
 	for _, dir := range readers {
 		each(t, dir, func(_ string, _ []byte, file *ast.File, set *token.FileSet) {
@@ -71,8 +71,8 @@ func parses(call *ast.CallExpr) bool {
 	})
 }
 
-// TestParsingIsSeen holds that the rule sees the usual ways to parse a sentence, and no others.
-func TestParsingIsSeen(t *testing.T) {
+// TestRuleFindsParsedSentences checks that the rule sees the usual ways to parse a sentence, and no others.
+func TestRuleFindsParsedSentences(t *testing.T) {
 	for text, want := range map[string]bool{
 		`strings.Contains(r.Detail, "lost")`: true, `strings.Cut(c.Checks[0].Text, ", first: ")`: true,
 		`strings.TrimPrefix(r.Reason, "Not decided: ")`: true, `counts.FindStringSubmatch(v.What)`: true,

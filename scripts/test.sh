@@ -34,7 +34,8 @@ short="db db/address db/cockroach db/mysql db/noop db/optimistic db/pgwire db/po
 	run live load resource workload/bank workload/dataset workload/events workload/kv workload/recording
 	workload/sampling workload/tpcb"
 # Packages that wait for servers come before those that compute, so that no processor is idle at the end.
-slowest="./internal/dbtest ./internal/cli ./internal/cluster/postgres/patroni ./internal ./internal/cluster/..."
+slowest="./internal/dbtest ./internal/cli ./internal/cluster/postgres/patroni ./internal ./internal/cluster/redis
+	./internal/cluster/mariadb ./internal/cluster/..."
 
 # Modules of their own beside the program's.
 modules="tools/bench tools/dist tools/chart"

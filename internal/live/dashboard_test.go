@@ -16,9 +16,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// TestDashboardSchema validates the dashboard with Grafana's schema of dashboards, panels and queries: no
-// field is missing or unknown.
-func TestDashboardSchema(t *testing.T) {
+// TestDashboardSatisfiesGrafanasSchema validates the dashboard with Grafana's schema of dashboards, panels and queries:
+// no field is missing or unknown.
+func TestDashboardSatisfiesGrafanasSchema(t *testing.T) {
 	panels := cog.NewRuntime()
 	for _, kind := range []func() variants.PanelcfgConfig{stat.VariantConfig, heatmap.VariantConfig, timeseries.VariantConfig, statetimeline.VariantConfig} {
 		panels.RegisterPanelcfgVariant(kind())

@@ -33,7 +33,7 @@ func TestAddressDefaultsToLoopback(t *testing.T) {
 	}
 }
 
-func TestPortInUse(t *testing.T) {
+func TestPortInUseIsAnError(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func body(t *testing.T, r *http.Response) string {
 	return string(data)
 }
 
-func TestServerRefuses(t *testing.T) {
+func TestServerRefusesOtherHostsAndMethods(t *testing.T) {
 	feed, _ := driven()
 	s := &Server{feed: feed, Options: Options{Page: true}, named: "127.0.0.1", started: "x"}
 	h := s.handler(nil)
@@ -97,9 +97,9 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestVerdictSoFar checks that a violation is shown during the run, that nothing else is decided, and that the last
-// second is shown with the mean.
-func TestVerdictSoFar(t *testing.T) {
+// TestLivePageDecidesOnlyViolations checks that a violation is shown during the run, that nothing else is decided, and
+// that the last second is shown with the mean.
+func TestLivePageDecidesOnlyViolations(t *testing.T) {
 	feed, d := violated()
 	shown := func() *report.Document {
 		s := feed.Snapshot()
@@ -135,9 +135,9 @@ func TestVerdictSoFar(t *testing.T) {
 	}
 }
 
-// TestFirstPaint checks that the page initially contains, also as text, what its script shows a second later,
-// and nothing unknown.
-func TestFirstPaint(t *testing.T) {
+// TestFirstPageIsCompleteWithoutScript checks that the page initially contains, also as text, what its script shows a
+// second later, and nothing unknown.
+func TestFirstPageIsCompleteWithoutScript(t *testing.T) {
 	feed, _ := violated()
 	s := &Server{feed: feed, Options: Options{Page: true}, started: "x"}
 	h := s.handler(nil)
@@ -184,8 +184,8 @@ func TestDataIsConditional(t *testing.T) {
 	}
 }
 
-// TestPageData checks what the page shows of the running load phase.
-func TestPageData(t *testing.T) {
+// TestLivePageDataDescribesTheLoad checks what the page shows of the running load phase.
+func TestLivePageDataDescribesTheLoad(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
 	data := now.data()
@@ -268,8 +268,8 @@ func TestEndShowsTheFinalResult(t *testing.T) {
 	}
 }
 
-// TestManyReaders reads a running run concurrently.
-func TestManyReaders(t *testing.T) {
+// TestConcurrentReadersOfALiveRun reads a running run concurrently.
+func TestConcurrentReadersOfALiveRun(t *testing.T) {
 	feed, d := driven()
 	s, err := Listen(feed, "127.0.0.1:0", Options{Page: true, Metrics: true})
 	if err != nil {
@@ -316,9 +316,9 @@ func TestManyReaders(t *testing.T) {
 	}
 }
 
-// TestRejectionsUnsplit checks that no rule is named for rejections during the load phase, when the rules are
+// TestLiveRejectionsNameNoRule checks that no rule is named for rejections during the load phase, when the rules are
 // not known.
-func TestRejectionsUnsplit(t *testing.T) {
+func TestLiveRejectionsNameNoRule(t *testing.T) {
 	feed, _ := driven()
 	now := feed.Snapshot()
 	r := now.drive().Rejected

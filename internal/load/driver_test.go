@@ -135,7 +135,7 @@ func TestRunningTransactionsFinish(t *testing.T) {
 	})
 }
 
-func TestOpenLoopArrivals(t *testing.T) {
+func TestOpenLoopSendsAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := []*standIn{{attempt: takes(time.Millisecond)}, {attempt: takes(time.Millisecond)}, {attempt: takes(time.Millisecond)}}
 		r, list, err := newDrill(t, Options{Plan: constant(100), Duration: 2 * time.Second}, clients...).run(t.Context())
@@ -197,7 +197,7 @@ func TestBacklogIsReported(t *testing.T) {
 	})
 }
 
-func TestFatalStopsAll(t *testing.T) {
+func TestFatalErrorStopsAllClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fatal := func(context.Context, *history.Transaction) error { time.Sleep(100 * time.Millisecond); return errFatal }
 		clients := []*standIn{{attempt: takes(300 * time.Millisecond)}, {attempt: fatal},

@@ -109,7 +109,7 @@ type blocker struct {
 
 func (b *blocker) Blocks() bool { return b.blocks }
 
-func TestThreadsWindow(t *testing.T) {
+func TestThreadsAreMeasuredAfterWarmup(t *testing.T) {
 	for _, test := range []struct {
 		plan    string
 		warmup  time.Duration

@@ -83,8 +83,8 @@ func TestPartsMustFitTheLoadPhase(t *testing.T) {
 	}
 }
 
-// TestResultsJoined checks that the results and snapshots of several processes add up.
-func TestResultsJoined(t *testing.T) {
+// TestResultsOfProcessesAddUp checks that the results and snapshots of several processes add up.
+func TestResultsOfProcessesAddUp(t *testing.T) {
 	run := func(clients int) (*Result, Snapshot) {
 		var some []*standIn
 		for i := range clients {

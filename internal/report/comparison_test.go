@@ -48,7 +48,7 @@ func about(mean uint64) []uint64 {
 	return list
 }
 
-func TestCompare(t *testing.T) {
+func TestComparisonShowsOnlyCertainDifferences(t *testing.T) {
 	same := compared(t, side("a", recorded("a", "bank", "valid", about(1000)...)), side("b", recorded("b", "bank", "valid", about(1000)...)))
 	if !strings.Contains(same, "no difference shown") || strings.Contains(same, "Not the same") {
 		t.Errorf("two equal runs:\n%s", same)
@@ -67,8 +67,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareRepeats: with repeats the percentiles have intervals too.
-func TestCompareRepeats(t *testing.T) {
+// TestRepeatedRunsGivePercentilesIntervals checks that with repeats the percentiles have intervals too.
+func TestRepeatedRunsGivePercentilesIntervals(t *testing.T) {
 	var a, b []Recorded
 	for i := range uint64(4) {
 		a = append(a, recorded("a", "bank", "valid", about(1000+i)...))
@@ -80,9 +80,9 @@ func TestCompareRepeats(t *testing.T) {
 	}
 }
 
-// TestCompareTables: what a workload adds to the report of a run stands side by side, row by
-// row, and what a file lacks is left out.
-func TestCompareTables(t *testing.T) {
+// TestComparisonPutsTablesSideBySide checks that the tables of a workload stand side by side, row by row. A table that
+// a run lacks is left out.
+func TestComparisonPutsTablesSideBySide(t *testing.T) {
 	run := func(dir, avg string) Recorded {
 		r := recorded(dir, "events", "valid", about(1000)...)
 		r.Result.Tables = []Table{
@@ -104,7 +104,7 @@ func TestCompareTables(t *testing.T) {
 	}
 }
 
-func TestCompareRefuses(t *testing.T) {
+func TestComparisonRefusesUnequalRuns(t *testing.T) {
 	bank := side("a", recorded("a", "bank", "valid", about(1000)...))
 	idle := recorded("b", "bank", "unknown", about(1000)...)
 	idle.Result.Drive = nil
@@ -119,8 +119,8 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
-// TestComparisonWidth: on a terminal no line is wider than it is; elsewhere a ratio is one line.
-func TestComparisonWidth(t *testing.T) {
+// TestComparisonFitsTheTerminal checks that on a terminal no line is wider than it is; elsewhere a ratio is one line.
+func TestComparisonFitsTheTerminal(t *testing.T) {
 	other := recorded("b", "bank", "invalid", 1000, 2000)
 	other.Result.Scenario = []Setting{{Name: "description", Value: strings.Repeat("a long value ", 12)}}
 	c := data(t, []Side{side("a", recorded("a", "bank", "valid", 1000, 1100)), side(strings.Repeat("b", 20), other)}, "")
@@ -139,7 +139,7 @@ func TestComparisonWidth(t *testing.T) {
 	}
 }
 
-// TestStarvedSideIsAWarning holds that a comparison warns of runs on a starved host, in its text too.
+// TestStarvedSideIsAWarning checks that a comparison warns of runs on a starved host, in its text too.
 func TestStarvedSideIsAWarning(t *testing.T) {
 	side := func(name string, warnings ...Warning) Side {
 		r := driven(base("valid", ""))

@@ -62,8 +62,8 @@ func comparisonPage(t *testing.T, sides []Side) []byte {
 	return out.Bytes()
 }
 
-// TestComparison holds the page's JSON.
-func TestComparisonData(t *testing.T) {
+// TestComparisonPageDataKeepsItsShape compares the page's JSON with a golden file.
+func TestComparisonPageDataKeepsItsShape(t *testing.T) {
 	for name, sides := range comparisons() {
 		if name != "hostile" {
 			golden(t, name+".comparison", data(t, sides, "stroppy compare"))
@@ -71,8 +71,8 @@ func TestComparisonData(t *testing.T) {
 	}
 }
 
-// TestComparisonPageSays: what is shown and what is not, and the worst verdict.
-func TestComparisonPageSays(t *testing.T) {
+// TestComparisonPageNamesWorstVerdict checks which differences the page shows, and that it names the worst verdict.
+func TestComparisonPageNamesWorstVerdict(t *testing.T) {
 	d := data(t, comparisons()["faster"], "")
 	if b, c := d.Section("figures").Figures[0], d.Section("figures").Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
 		t.Errorf("the measurements are %+v and %+v, the verdict %s", b, c, d.Verdict)
@@ -101,8 +101,8 @@ func TestComparisonPageSays(t *testing.T) {
 	}
 }
 
-// TestPageFrom holds that a link is relative and cannot become another scheme.
-func TestPageFrom(t *testing.T) {
+// TestPageLinkStaysRelative checks that a link is relative and cannot become another scheme.
+func TestPageLinkStaysRelative(t *testing.T) {
 	for run, want := range map[string]string{
 		"c/01-a": "./01-a/report.html", "other/01-a": "./../other/01-a/report.html", "/etc": "", "c/a b": "./a%20b/report.html", "c/javascript:x": "./javascript:x/report.html",
 	} {

@@ -60,9 +60,9 @@ func instances() map[string]*Anomaly {
 	}
 }
 
-// TestDrawings compares the drawings with their golden files, and holds that each is XML
+// TestDrawingsEqualGoldenFiles compares the drawings with their golden files, and holds that each is XML
 // whose text is inside.
-func TestDrawings(t *testing.T) {
+func TestDrawingsEqualGoldenFiles(t *testing.T) {
 	for name, a := range instances() {
 		got := DrawingFile(a)
 		if got != DrawingFile(a) {
@@ -108,7 +108,7 @@ func elementsOf(t *testing.T, name, text string) map[string]int {
 	}
 }
 
-// TestDrawingOfWhatIsNotKnown holds that nothing is drawn without transactions, and that a
+// TestDrawingOfWhatIsNotKnown checks that nothing is drawn without transactions, and that a
 // path ends before one that is missing.
 func TestDrawingOfWhatIsNotKnown(t *testing.T) {
 	if got := drawing(&Anomaly{Name: "x"}, ""); got != "" {
@@ -170,8 +170,9 @@ func TestDrawingsInABrowser(t *testing.T) {
 	}
 }
 
-// TestBrokenValues: a value that nobody wrote is drawn where the sentence about it stands.
-func TestBrokenValues(t *testing.T) {
+// TestDrawingMarksValuesThatNobodyWrote checks that a value that nobody wrote is drawn where the sentence about it
+// stands.
+func TestDrawingMarksValuesThatNobodyWrote(t *testing.T) {
 	one, other := history.NewID(1, 4, 43), history.NewID(1, 15, 109)
 	read := history.NewID(1, 8, 158)
 	all := []check.Piece{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEnvironment(t *testing.T) {
+func TestEnvironmentInOneLine(t *testing.T) {
 	whole := &Environment{
 		Processor: "EPYC 9", Cores: 4, Threads: 8, UsableThreads: 2, MemoryBytes: 16e9, System: "debian 12.11", Kernel: "6.1.0", Governor: "powersave",
 		CPULimit: 1.5, MemoryLimitBytes: 2e9, RunDirectory: &Storage{FileSystem: "ext4", Device: "/dev/nvme0n1p2", Model: "Fast 1T", Rotating: new(false)},

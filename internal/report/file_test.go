@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEveryFlippedBitOfAResultIsFound holds that no bit of a result can change unnoticed, and
+// TestEveryFlippedBitOfAResultIsFound checks that no bit of a result can change unnoticed, and
 // that white space between its values may.
 func TestEveryFlippedBitOfAResultIsFound(t *testing.T) {
 	r := &Result{Schema: Schema, Verdict: "valid", Workload: "bank", Files: map[string]string{"a": noChecksum}}

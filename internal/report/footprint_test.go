@@ -40,7 +40,7 @@ func read(t *testing.T, r *Result) *Result {
 	return back
 }
 
-// TestFootprintIsDividedByTransfers holds that text, tables and result.json divide the
+// TestFootprintIsDividedByTransfers checks that text, tables and result.json divide the
 // footprint by what they say: by the transfers, and by no inquiry.
 func TestFootprintIsDividedByTransfers(t *testing.T) {
 	const transfers = 110_000 + 1234
@@ -67,7 +67,7 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 	}
 }
 
-// TestFootprintForEachTransfer holds that nothing is divided where the transfers or the
+// TestFootprintForEachTransfer checks that nothing is divided where the transfers or the
 // footprint are not known.
 func TestFootprintForEachTransfer(t *testing.T) {
 	for _, c := range []struct {
@@ -96,9 +96,8 @@ func TestFootprintForEachTransfer(t *testing.T) {
 	}
 }
 
-// TestMemoryIsAtLeastThatOfASample holds that what is reported as the most is no less than
-// any sample.
-func TestMemoryIsAtLeastThatOfASample(t *testing.T) {
+// TestMaximumMemoryCoversEverySample checks that the reported maximum is at least every sample.
+func TestMaximumMemoryCoversEverySample(t *testing.T) {
 	for _, c := range []struct {
 		reported *int64
 		sampled  int64

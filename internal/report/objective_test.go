@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestThresholds tries limits against one result, and texts that are no thresholds.
-func TestThresholds(t *testing.T) {
+// TestThresholdsAgainstAResult tries limits against one result, and texts that are no thresholds.
+func TestThresholdsAgainstAResult(t *testing.T) {
 	r := driven(base("valid", ""))
 	d := r.Drive
 	d.Outcomes = map[string]*Latency{"all": {P99: 80, Max: 90}}
@@ -59,8 +59,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestEveryFigure finds each number of a result by its keys, and the value of each.
-func TestEveryFigure(t *testing.T) {
+// TestThresholdsReachEveryNumber finds each number of a result by its keys, and the value of each.
+func TestThresholdsReachEveryNumber(t *testing.T) {
 	found := 0
 	var visit func(typ reflect.Type, path []string)
 	visit = func(typ reflect.Type, path []string) {

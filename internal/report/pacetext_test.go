@@ -53,7 +53,7 @@ func TestBehindIsAWarning(t *testing.T) {
 	}
 }
 
-// TestLiveCheckThatDidNotKeepUp: a report names the transactions that were checked after the run alone.
+// TestLiveCheckThatDidNotKeepUp checks that a report names the transactions that were checked after the run alone.
 func TestLiveCheckThatDidNotKeepUp(t *testing.T) {
 	for _, c := range []struct {
 		check *LiveCheck
@@ -70,7 +70,7 @@ func TestLiveCheckThatDidNotKeepUp(t *testing.T) {
 	}
 }
 
-func TestPaceText(t *testing.T) {
+func TestTextDescribesThePace(t *testing.T) {
 	for _, c := range []struct {
 		drive Drive
 		want  []string

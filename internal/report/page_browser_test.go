@@ -76,9 +76,9 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestPagePrints holds that a page is printed in light colours with its charts,
+// TestPagePrintsInLightColors checks that a page is printed in light colours with its charts,
 // and is itself again after that.
-func TestPagePrints(t *testing.T) {
+func TestPagePrintsInLightColors(t *testing.T) {
 	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, render(t, pages()["invalid"]), 0o644); err != nil {
@@ -103,9 +103,9 @@ func TestPagePrints(t *testing.T) {
 	}
 }
 
-// TestPageAnswers uses the page as a person does: hovers, switches a toggle,
+// TestPageReactsToPointerAndClicks uses the page as a person does: hovers, switches a toggle,
 // copies the command.
-func TestPageAnswers(t *testing.T) {
+func TestPageReactsToPointerAndClicks(t *testing.T) {
 	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	in := pages()["hour"]
@@ -134,9 +134,9 @@ func TestPageAnswers(t *testing.T) {
 	}
 }
 
-// TestPageZooms holds that a drag on one chart zooms all charts over time, and
+// TestDragZoomsAllCharts checks that a drag on one chart zooms all charts over time, and
 // that a double click goes back.
-func TestPageZooms(t *testing.T) {
+func TestDragZoomsAllCharts(t *testing.T) {
 	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, render(t, pages()["hour"]), 0o644); err != nil {
@@ -180,9 +180,9 @@ func TestPageOfTenHoursOpens(t *testing.T) {
 	b.Quiet(t, "opening")
 }
 
-// TestLivePageFollows holds that a live page shows newer data, draws it without
+// TestLivePageShowsNewData checks that a live page shows newer data, draws it without
 // being made again, and stops when the run is over.
-func TestLivePageFollows(t *testing.T) {
+func TestLivePageShowsNewData(t *testing.T) {
 	b := OpenBrowser(t)
 	var mu sync.Mutex
 	asked := 0

@@ -148,8 +148,8 @@ func render(t *testing.T, in Input) []byte {
 	return out.Bytes()
 }
 
-// TestPageData holds the page's JSON, whose shape a live page depends on.
-func TestPageData(t *testing.T) {
+// TestPageDataKeepsItsShape compares the page's JSON with a golden file, because a live page depends on its shape.
+func TestPageDataKeepsItsShape(t *testing.T) {
 	for _, name := range []string{"empty", "nothing", "second", "invalid", "split"} {
 		golden(t, name+".page", RunDocument(pages()[name]))
 	}
@@ -206,9 +206,9 @@ func encode(t *testing.T, in Input) []byte {
 	return data
 }
 
-// TestPageSizes holds that the page of an hour at 10,000 a second, and of a day,
+// TestPageOfALongRunStaysSmall checks that the page of an hour at 10,000 a second, and of a day,
 // is small enough to be sent around.
-func TestPageSizes(t *testing.T) {
+func TestPageOfALongRunStaysSmall(t *testing.T) {
 	for _, name := range []string{"hour", "day"} {
 		if size := len(render(t, pages()[name])); size > 3<<20 {
 			t.Errorf("%s: %d bytes", name, size)
@@ -218,16 +218,16 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-// TestPageIsAFunction holds that the same run gives the same bytes.
+// TestPageIsAFunction checks that the same run gives the same bytes.
 func TestPageIsAFunction(t *testing.T) {
 	if !bytes.Equal(render(t, pages()["invalid"]), render(t, pages()["invalid"])) {
 		t.Error("two pages of one run differ")
 	}
 }
 
-// TestLivePage holds that only a live page may use the network, and that it
+// TestOnlyLivePageUsesTheNetwork checks that only a live page may use the network, and that it
 // decides nothing.
-func TestLivePage(t *testing.T) {
+func TestOnlyLivePageUsesTheNetwork(t *testing.T) {
 	in := pages()["hour"]
 	in.Live = true
 	if text := render(t, in); !bytes.Contains(text, []byte("connect-src 'self'")) {
@@ -238,7 +238,7 @@ func TestLivePage(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNotZero holds that what is not known is said to be so.
+// TestUnknownIsNotZero checks that an unknown figure is reported as unknown.
 func TestUnknownIsNotZero(t *testing.T) {
 	d := RunDocument(pages()["nothing"])
 	if f := d.Section("figures").Figures[0]; f.Value != NotKnown || strings.Contains(strings.Join(f.Below, " "), " 0") {
@@ -283,9 +283,9 @@ func TestBinsKeepExtremes(t *testing.T) {
 	}
 }
 
-// TestPartialSecond checks that a second that the load phase did not fill is not drawn. A second without a
+// TestPartialSecondIsNotDrawn checks that a second that the load phase did not fill is not drawn. A second without a
 // row at the end is one without a commit.
-func TestPartialSecond(t *testing.T) {
+func TestPartialSecondIsNotDrawn(t *testing.T) {
 	r := cases()["valid"]
 	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 10.9
 	series := synthetic(11, 1000, -1, 0)
@@ -308,9 +308,9 @@ func TestPartialSecond(t *testing.T) {
 	}
 }
 
-// TestBands holds that a fault's time ends where its heal was begun, and that a change of
+// TestFaultBandEndsAtTheHeal checks that a fault's time ends where its heal was begun, and that a change of
 // the lead has its place.
-func TestBands(t *testing.T) {
+func TestFaultBandEndsAtTheHeal(t *testing.T) {
 	r := cases()["valid"]
 	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 60
 	r.Faults = []fault.Record{
@@ -338,7 +338,7 @@ func must(data []byte, err error) []byte {
 	return data
 }
 
-// TestHistogramKeepsCounts holds that binning loses nothing and puts a value into
+// TestHistogramKeepsCounts checks that binning loses nothing and puts a value into
 // the bin that holds it.
 func TestHistogramKeepsCounts(t *testing.T) {
 	r := cases()["valid"]
@@ -364,8 +364,8 @@ func TestHistogramKeepsCounts(t *testing.T) {
 	}
 }
 
-// TestMarkdown holds that a cell cannot make a column.
-func TestMarkdown(t *testing.T) {
+// TestMarkdownEscapesCells checks that a cell cannot make a column.
+func TestMarkdownEscapesCells(t *testing.T) {
 	table := NewTable("", "", []int{0}, "a|b", "c")
 	table.Add("x|y\nz", `1\2`)
 	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
@@ -374,7 +374,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestSeriesRoundTrip holds that the series is read as it was written, and that
+// TestSeriesRoundTrip checks that the series is read as it was written, and that
 // one of an earlier version, with fewer columns, is read too.
 func TestSeriesRoundTrip(t *testing.T) {
 	want := synthetic(50, 100, 10, 5)
@@ -424,7 +424,7 @@ func TestWriteSeries(t *testing.T) {
 	}
 }
 
-// FuzzPage holds that no result makes the page panic or break out of its data.
+// FuzzPage checks that no result makes the page panic or break out of its data.
 func FuzzPage(f *testing.F) {
 	for _, in := range pages() {
 		data, err := in.Result.JSON()
@@ -447,8 +447,9 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestWideTable: what stands before the last column of text may be wider than a terminal.
-func TestWideTable(t *testing.T) {
+// TestTableMayBeWiderThanTheTerminal checks that the columns before the last column of text may be wider than a
+// terminal.
+func TestTableMayBeWiderThanTheTerminal(t *testing.T) {
 	long := strings.Repeat("x", 2*usualWidth)
 	table := DataTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
 	table.Add(long, "it was seen")

@@ -32,7 +32,7 @@ func measured(n int) Input {
 	return in
 }
 
-func TestPageServer(t *testing.T) {
+func TestPageDrawsServerMetrics(t *testing.T) {
 	p := pageServer(measured(100))
 	if p.Bin != 1 || len(p.At) != 100 || p.At[3] != 3.5 || len(p.Charts) != 2 {
 		t.Fatalf("it is %+v", p)
@@ -68,7 +68,7 @@ func TestPageServerEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestPageServerOfALongRun holds that a long run stays small and keeps its extremes.
+// TestPageServerOfALongRun checks that a long run stays small and keeps its extremes.
 func TestPageServerOfALongRun(t *testing.T) {
 	p := pageServer(measured(36_000))
 	if n := len(p.At); n > mostServerRows || p.Bin != 20 || p.At[n-1] > 36_000 || p.At[0] < 0 {
@@ -85,7 +85,7 @@ func TestPageServerOfALongRun(t *testing.T) {
 	}
 }
 
-func TestServerRoundTrip(t *testing.T) {
+func TestServerMetricsRoundTrip(t *testing.T) {
 	in := measured(10)
 	columns := in.Result.ServerMetrics.Columns
 	var out bytes.Buffer
@@ -108,7 +108,7 @@ func TestServerRoundTrip(t *testing.T) {
 	}
 }
 
-// TestServerInABrowser holds that the charts are drawn, on wide windows and narrow ones.
+// TestServerInABrowser checks that the charts are drawn, on wide windows and narrow ones.
 func TestServerInABrowser(t *testing.T) {
 	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")

@@ -115,9 +115,9 @@ func TestPageOfTenHours(t *testing.T) {
 	}
 }
 
-// TestAroundIsBounded holds that faults which last for hours, and many of them, leave a page
+// TestManyLongFaultsLeaveASmallPage checks that faults which last for hours, and many of them, leave a page
 // that opens: the longest outages come first, and a long fault is cut.
-func TestAroundIsBounded(t *testing.T) {
+func TestManyLongFaultsLeaveASmallPage(t *testing.T) {
 	in := Input{Result: cases()["valid"]}
 	for i := range 200_000 {
 		in.Plots.Around = append(in.Plots.Around, AroundRow{At: time.Duration(i) * stats.FineStep, Committed: 1})
@@ -142,8 +142,8 @@ func TestAroundIsBounded(t *testing.T) {
 	}
 }
 
-// TestHeatKeepsCounts holds that each transaction is in the cell of its time and latency.
-func TestHeatKeepsCounts(t *testing.T) {
+// TestHeatmapKeepsCounts checks that each transaction is in the cell of its time and latency.
+func TestHeatmapKeepsCounts(t *testing.T) {
 	var b stats.Breakdown
 	latencies := []time.Duration{100, 9 * time.Microsecond, 500 * time.Microsecond, 950 * time.Microsecond, 1100 * time.Microsecond, 40 * time.Millisecond, 3 * time.Second}
 	for i, l := range latencies {
@@ -188,7 +188,7 @@ func TestHeatKeepsCounts(t *testing.T) {
 	}
 }
 
-// TestPlotsRoundTrip holds that what is written is read back, and what is broken refused.
+// TestPlotsRoundTrip checks that written files are read back, and that broken files are refused.
 func TestPlotsRoundTrip(t *testing.T) {
 	p := breakdownOf(30, 3000, rand.New(rand.NewPCG(1, 1)))
 	var out bytes.Buffer
@@ -220,9 +220,9 @@ func TestPlotsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestPercentiles holds that each percentile is the nearest-rank one of its distribution,
+// TestPercentilesAreNearestRank checks that each percentile is the nearest-rank one of its distribution,
 // on an axis on which each further nine has as much room.
-func TestPercentiles(t *testing.T) {
+func TestPercentilesAreNearestRank(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 9))
 	for _, n := range []int{1, 2, 7, 1000, 123_457} {
 		h := &Histogram{}

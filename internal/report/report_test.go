@@ -164,7 +164,7 @@ func cases() map[string]*Result {
 	return map[string]*Result{"slow": slow, "valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "split": split, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 
-func TestText(t *testing.T) {
+func TestTextEqualsGoldenFiles(t *testing.T) {
 	for name, r := range cases() {
 		for suffix, o := range map[string]Options{"": {}, ".color": {Color: true, Detail: Full}, ".full": {Detail: Full}} {
 			color := o.Color
@@ -207,8 +207,8 @@ func TestTextFitsItsWidth(t *testing.T) {
 	}
 }
 
-// TestOverlapText: a node to which no client wrote is not said to have taken writes.
-func TestOverlapText(t *testing.T) {
+// TestOverlapNeedsWritesOnBothNodes checks that a node to which no client wrote is not said to have taken writes.
+func TestOverlapNeedsWritesOnBothNodes(t *testing.T) {
 	o := Overlap{1, 2.63, []Acknowledged{{Server: "n0", Acknowledged: 1527}, {Server: "n2", Acknowledged: 9}}}
 	if text := o.text(); !strings.HasPrefix(text, "Two nodes took writes for 1.63 s, from ") {
 		t.Error(text)
@@ -220,9 +220,9 @@ func TestOverlapText(t *testing.T) {
 	}
 }
 
-// TestFewSeconds: a run that was measured for less than two whole seconds has no median and
+// TestShortRunHasNoMedian checks that a run that was measured for less than two whole seconds has no median and
 // no best second.
-func TestFewSeconds(t *testing.T) {
+func TestShortRunHasNoMedian(t *testing.T) {
 	r := driven(base("valid", ""))
 	for _, known := range []bool{true, false} {
 		if !known {
@@ -235,7 +235,7 @@ func TestFewSeconds(t *testing.T) {
 	}
 }
 
-// TestJSONRoundTrip holds that report is a function of the directory: the text of
+// TestJSONRoundTrip checks that report is a function of the directory: the text of
 // what was read again is the same as what was written.
 func TestJSONRoundTrip(t *testing.T) {
 	for name, r := range cases() {
@@ -273,7 +273,7 @@ func TestUnknownNumbersAreNull(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRefusesDamagedResults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`{"schema":2,"verdict":{"new":1}}`, "it has schema 2 and this stroppy reads schema 1"},
 		{`{}`, "names no schema"},
@@ -298,7 +298,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no file makes the reader or the text panic, and that no
+// FuzzParse checks that no file makes the reader or the text panic, and that no
 // file can move a terminal's cursor.
 func FuzzParse(f *testing.F) {
 	for _, r := range cases() {
@@ -324,7 +324,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestGroup(t *testing.T) {
+func TestGroupSeparatesThousands(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		if got := Group(n); got != want {
 			t.Errorf("Group(%d) = %s", n, got)
@@ -359,8 +359,8 @@ func lostUpdateFinding() check.Finding {
 	}
 }
 
-// TestNarrow checks that heads and tables fit a terminal of 80 columns with every word.
-func TestNarrow(t *testing.T) {
+// TestTextFitsEightyColumns checks that heads and tables fit a terminal of 80 columns with every word.
+func TestTextFitsEightyColumns(t *testing.T) {
 	wide := []string{"90.48 %", "15,415", "1,803.45", "0.044", "2,690", "8,940", "27,600", "43,900"}
 	kinds := NewTable("", "", []int{0}, "kind", "committed", "share", "per second", "mean", "50 %", "95 %", "99 %", "99.9 %")
 	kinds.Add(append([]string{"balance read"}, wide...)...)

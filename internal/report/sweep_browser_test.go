@@ -103,7 +103,7 @@ func TestSweepPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestSweepPageShowsInvalidSteps: an invalid step is red in its chart and in its row,
+// TestSweepPageShowsInvalidSteps checks that an invalid step is red in its chart and in its row,
 // which leads to its report, and no valid sweep has that red.
 func TestSweepPageShowsInvalidSteps(t *testing.T) {
 	b := report.OpenBrowser(t)
@@ -132,8 +132,8 @@ func TestSweepPageShowsInvalidSteps(t *testing.T) {
 	}
 }
 
-// TestSweepPageAnswers: under the pointer the legend shows the step, and the law there.
-func TestSweepPageAnswers(t *testing.T) {
+// TestSweepPageShowsStepUnderPointer checks that under the pointer the legend shows the step, and the law there.
+func TestSweepPageShowsStepUnderPointer(t *testing.T) {
 	b := report.OpenBrowser(t)
 	for name, want := range map[string][]string{
 		"clients": {"64 clients", "scalability law", "ideal"}, "rate": {"did ", "99.9 %"},

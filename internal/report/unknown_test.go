@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestCurvesOfAClosedLoop: work that is sent when it is due has one curve.
+// TestCurvesOfAClosedLoop checks that transactions sent at their intended start times have one curve.
 func TestCurvesOfAClosedLoop(t *testing.T) {
 	d := &Drive{Histogram: distribution(1100, 40, 5000)}
 	d.ServiceTimes = d.Histogram
@@ -21,9 +21,9 @@ func TestCurvesOfAClosedLoop(t *testing.T) {
 	}
 }
 
-// TestUnasked: a check that has nothing to check, because the run was to have none of it, is in
-// result.json alone.
-func TestUnasked(t *testing.T) {
+// TestUnaskedCheckIsOnlyInJSON checks that a check that has nothing to check, because the run was to have none of it,
+// is in result.json alone.
+func TestUnaskedCheckIsOnlyInJSON(t *testing.T) {
 	for share, shown := range map[string]bool{"0": false, "0.05": true} {
 		r := base("valid", "It is so.")
 		r.Scenario = append(r.Scenario, Setting{"scan-share", share})
@@ -48,9 +48,9 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// TestNotKnownYet: "not known" is said of what should have been known: neither of the footprint
-// of a database that cannot report one, nor of what a run that goes on measures later.
-func TestNotKnownYet(t *testing.T) {
+// TestNotKnownOnlyIfExpected checks that "not known" stands only at figures that should be known. A database without a
+// footprint and a run that goes on lack the figure instead.
+func TestNotKnownOnlyIfExpected(t *testing.T) {
 	r := driven(base("valid", "It is so."))
 	r.FootprintBytes, r.FootprintTransfers = nil, nil
 	footprint := func(live bool) string { return settingOf(facts(r, live), "Footprint") }

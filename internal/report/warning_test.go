@@ -52,7 +52,7 @@ func figureCases() map[string]*Result {
 	return map[string]*Result{"outage": outage, "paced": paced}
 }
 
-func TestFiguresText(t *testing.T) {
+func TestFiguresEqualGoldenFiles(t *testing.T) {
 	for name, r := range figureCases() {
 		file := filepath.Join("testdata", name+".figures.txt")
 		var out bytes.Buffer
@@ -71,7 +71,7 @@ func TestFiguresText(t *testing.T) {
 	}
 }
 
-// TestWarningsSurviveTheFile holds that warnings and the machine are values in result.json, and that
+// TestWarningsSurviveTheFile checks that warnings and the machine are values in result.json, and that
 // what is not known there is null.
 func TestWarningsSurviveTheFile(t *testing.T) {
 	for name, r := range figureCases() {
@@ -91,7 +91,7 @@ func TestWarningsSurviveTheFile(t *testing.T) {
 	}
 }
 
-// TestEveryWarningHasAText holds that the kinds differ, and that only kinds about the client blame
+// TestEveryWarningHasAText checks that the kinds differ, and that only kinds about the client blame
 // the client.
 func TestEveryWarningHasAText(t *testing.T) {
 	seen := map[string]bool{}
@@ -112,7 +112,7 @@ func TestEveryWarningHasAText(t *testing.T) {
 	}
 }
 
-func TestLoopWarning(t *testing.T) {
+func TestClosedLoopWithOutageIsWarned(t *testing.T) {
 	killed := []fault.Record{{Injection: fault.Injection{Fault: "kill leader"}}}
 	silence := &Silence{Seconds: 2, Longest: 2, Count: 1}
 	tps := &Throughput{Max: number(4_953.0)}
@@ -138,7 +138,7 @@ func TestLoopWarning(t *testing.T) {
 	}
 }
 
-// TestDuringNeedsItsSilence holds that the 99th percentile during a fault never stands alone.
+// TestDuringNeedsItsSilence checks that the 99th percentile during a fault never stands alone.
 func TestDuringNeedsItsSilence(t *testing.T) {
 	f := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill"}, Outage: new(fault.Round(1.0)), P99During: number(43.0)}
 	if row := strings.Join(faultRow(f, false).Cells, "|"); strings.Contains(row, "43") {
@@ -150,7 +150,7 @@ func TestDuringNeedsItsSilence(t *testing.T) {
 	}
 }
 
-// TestHeadlineLeavesAFixedThroughputOut holds that the throughput is the first figure only if it was
+// TestHeadlineLeavesAFixedThroughputOut checks that the throughput is the first figure only if it was
 // measured.
 func TestHeadlineLeavesAFixedThroughputOut(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -176,7 +176,7 @@ func TestHeadlineLeavesAFixedThroughputOut(t *testing.T) {
 	}
 }
 
-func TestCountsText(t *testing.T) {
+func TestTextExplainsDifferentCounts(t *testing.T) {
 	for want, d := range map[string]Drive{
 		"": {Committed: 10, Writes: number(uint64(10)), Recorded: &RecordedCounts{Committed: 10, Writes: 10}},
 		"10 committed: 8 acknowledged writes and 2 that only read":             {Committed: 10, Writes: number(uint64(8)), Recorded: &RecordedCounts{Committed: 10, Writes: 8}},
@@ -189,7 +189,7 @@ func TestCountsText(t *testing.T) {
 	}
 }
 
-func TestResolvedText(t *testing.T) {
+func TestTextCountsResolvedOutcomes(t *testing.T) {
 	for want, r := range map[string]*Resolved{
 		"": nil,
 		"16 unknown during the run: 14 applied, 2 not, by the ledger":                   {16, 14, 2, "ledger"},

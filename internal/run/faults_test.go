@@ -65,7 +65,7 @@ func TestUnseenFaultLeavesVerdictOpen(t *testing.T) {
 	}
 }
 
-func TestBudgets(t *testing.T) {
+func TestFaultBudgetsAreCompared(t *testing.T) {
 	long := good()
 	long.Outage = new(fault.Round(12))
 	for _, tc := range []struct {

@@ -63,7 +63,7 @@ func second(n int, change func(*hostSecond)) hostSecond {
 	return s
 }
 
-func TestStarvedHost(t *testing.T) {
+func TestStarvedHostIsReported(t *testing.T) {
 	busy := func(s *hostSecond) {
 		s.Busy, s.outside, s.Pressure, s.Load = new(2.0), new(1.2), new(0.8), new(6.0)
 		s.Waited = new(300 * time.Millisecond)

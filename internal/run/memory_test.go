@@ -19,8 +19,8 @@ type costly struct {
 
 func (c costly) CheckMemory() (fixed, each int64) { return c.fixed, c.each }
 
-// TestMemoryWarning compares planned runs with the free memory.
-func TestMemoryWarning(t *testing.T) {
+// TestLongRunWarnsAboutMemory compares planned runs with the free memory.
+func TestLongRunWarnsAboutMemory(t *testing.T) {
 	rate, err := pace.Parse("2000")
 	if err != nil {
 		t.Fatal(err)

@@ -80,9 +80,9 @@ func allValid(context.Context, []string, isolation.Level, func(check.Violation))
 
 var errByHand = errors.New("ended by hand")
 
-// TestInterruptedCheck checks that a check that is ended before or midway has no verdict,
+// TestInterruptedCheckKeepsOldVerdict checks that a check that is ended before or midway has no verdict,
 // says why, and leaves the one that was there.
-func TestInterruptedCheck(t *testing.T) {
+func TestInterruptedCheckKeepsOldVerdict(t *testing.T) {
 	for _, runs := range []int{1, 2} {
 		var dirs []string
 		for n := range runs {

@@ -108,8 +108,8 @@ func TestRecomputeInTheWarmUp(t *testing.T) {
 	}
 }
 
-// TestRecomputeOpenLoop checks that unsent transactions of an open loop are not known.
-func TestRecomputeOpenLoop(t *testing.T) {
+// TestRecomputedOpenLoopLacksUnsent checks that unsent transactions of an open loop are not known.
+func TestRecomputedOpenLoopLacksUnsent(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "rate", Value: "2000"}, {Name: "arrival", Value: "poisson"}}}
 	if _, err := Recompute(cutRun(t), r); err != nil {
 		t.Fatal(err)

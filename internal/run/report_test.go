@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/run"
 )
 
-// TestWritePage checks that the page is a function of the run's directory. Missing files are not needed, and broken
-// files are reported.
-func TestWritePage(t *testing.T) {
+// TestPageIsAFunctionOfTheDirectory checks that the page is a function of the run's directory. Missing files are not
+// needed, and broken files are reported.
+func TestPageIsAFunctionOfTheDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := run.WritePage(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a result: %v", err)

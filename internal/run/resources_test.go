@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestMemoryAtMost checks that the maximum in result.json is at least each row of resources.csv,
+// TestMaximumMemoryCoversEachRow checks that the maximum in result.json is at least each row of resources.csv,
 // even if the operating system reports less.
-func TestMemoryAtMost(t *testing.T) { synctest.Test(t, memoryAtMost) }
+func TestMaximumMemoryCoversEachRow(t *testing.T) { synctest.Test(t, memoryAtMost) }
 
 func memoryAtMost(t *testing.T) {
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ func hurtState() run.State {
 // hurtNow is a snapshot of hurtState.
 func hurtNow() live.Snapshot { return live.Snapshot{Phase: "drive", Latest: hurtState()} }
 
-func TestLine(t *testing.T) {
+func TestProgressLineShowsTheRun(t *testing.T) {
 	one := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(4)}}
 	calm := hurtState()
 	calm.Counters = load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
@@ -60,9 +60,9 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestLineFits checks that no line is longer than its room. A line loses the least important
+// TestProgressLineFitsTheTerminal checks that no line is longer than its room. A line loses the least important
 // parts first.
-func TestLineFits(t *testing.T) {
+func TestProgressLineFitsTheTerminal(t *testing.T) {
 	one := fault.Record{Injection: fault.Injection{Fault: strings.Repeat("very long fault ", 10)}}
 	for width := range 200 {
 		for _, faults := range [][]fault.Record{nil, {one}, {{Injection: fault.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: fault.Injection{Fault: "pause\nn1"}}}} {
@@ -83,9 +83,9 @@ func TestLineFits(t *testing.T) {
 	}
 }
 
-// TestDraw: what is redrawn is written at once, over what stands there, and a
-// line that has not changed is not written at all.
-func TestDraw(t *testing.T) {
+// TestProgressIsRedrawnAtOnce checks that all changed lines are written at once, over the old ones. A line that has not
+// changed is not written.
+func TestProgressIsRedrawnAtOnce(t *testing.T) {
 	w := &writes{}
 	p := &progress{out: w, terminal: true, width: func() int { return 40 }, now: hurtNow}
 	now := time.Now()
@@ -113,8 +113,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPlainLine: where there is no terminal, lines say everything.
-func TestPlainLine(t *testing.T) {
+// TestProgressWithoutTerminalIsComplete checks that lines lose nothing if there is no terminal.
+func TestProgressWithoutTerminalIsComplete(t *testing.T) {
 	var out bytes.Buffer
 	feed := live.NewFeed()
 	p := &progress{out: &out, now: func() live.Snapshot {
@@ -143,7 +143,7 @@ func TestPlainLine(t *testing.T) {
 	}
 }
 
-func TestSI(t *testing.T) {
+func TestSIPrefixesKeepThreeDigits(t *testing.T) {
 	for x, want := range map[float64]string{0: "0", 7: "7", 999.4: "999", 999.6: "1.00k", 1234: "1.23k", 12345: "12.3k", 99960: "100k", 123456: "123k", 999600: "1.00M", 1e6: "1.00M", 6.2e9: "6.20G"} {
 		if got := si(x); got != want {
 			t.Errorf("%v is %q, want %q", x, got, want)
@@ -156,8 +156,8 @@ func TestSI(t *testing.T) {
 	}
 }
 
-// TestWantedServers: one address is one server, which shows both.
-func TestWantedServers(t *testing.T) {
+// TestOneAddressIsOneServer checks that one address is one server, which shows both.
+func TestOneAddressIsOneServer(t *testing.T) {
 	for _, c := range []struct {
 		serve, metrics string
 		servers        int

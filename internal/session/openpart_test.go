@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/workers"
 )
 
-// TestOpenPartSaysWhatFailed: a worker that cannot open its clients says why, and does not crash.
+// TestOpenPartSaysWhatFailed checks that a worker that cannot open its clients says why, and does not crash.
 func TestOpenPartSaysWhatFailed(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "empty.db")
 	open := func(settings ...[2]string) error {

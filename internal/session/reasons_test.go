@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// TestReasons holds that each reason is said once, the first one first.
-func TestReasons(t *testing.T) {
+// TestEachReasonIsPrintedOnce checks that each reason is said once, the first one first.
+func TestEachReasonIsPrintedOnce(t *testing.T) {
 	a := &App{Scrub: scenario.Scrubber("")}
 	for text, want := range map[string][]string{
 		"":                         {"it failed and did not say why"},

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/live"
 )
 
-// TestHangUpAfterTheLoadPhase: a terminal that is closed while a run is checked does not end
+// TestHangUpAfterTheLoadPhase checks that a terminal that is closed while a run is checked does not end
 // the check, and another signal does.
 func TestHangUpAfterTheLoadPhase(t *testing.T) {
 	a := &App{Stdout: t.Output(), Stderr: t.Output()}

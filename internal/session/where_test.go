@@ -6,9 +6,9 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestWhereServers holds that the place of servers follows from their address alone, and that
+// TestPlaceOfServersFollowsFromAddress checks that the place of servers follows from their address alone, and that
 // a name without an address says nothing.
-func TestWhereServers(t *testing.T) {
+func TestPlaceOfServersFollowsFromAddress(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://me:secret@127.0.0.1:5432/db":         report.OnThisMachine,
 		"postgres://[::1]/db":                            report.OnThisMachine,

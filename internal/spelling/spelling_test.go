@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNear(t *testing.T) {
+func TestNearSuggestsSimilarNames(t *testing.T) {
 	names := []string{"up", "status", "down", "postgres", "fdb", "payroll-share"}
 	for word, want := range map[string]string{
 		"upp": "up", "stauts": "status", "Status": "status", "dwon": "down", "postgresql": "postgres", "fbd": "", "fdbb": "fdb", "jdbc": "", "pu": "", "dwno": "down", "payroll": "payroll-share", "Post": "postgres", "po": "", "payrolshare": "payroll-share",

@@ -10,8 +10,9 @@ import (
 	"stroppy/internal/tier"
 )
 
-// TestBreakdown compares a breakdown in any order, with merged columns, with a plain count of each column.
-func TestBreakdown(t *testing.T) {
+// TestBreakdownAgainstPlainCount compares a breakdown in any order, with merged columns, with a plain count of each
+// column.
+func TestBreakdownAgainstPlainCount(t *testing.T) {
 	tier.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, seconds := range []int64{1, mostColumns, mostColumns + 1, 5000, 36_000} {

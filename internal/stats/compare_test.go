@@ -23,7 +23,7 @@ func runsOf(r *rand.Rand, count, seconds int, rho, mean, between float64) []Samp
 	return samples
 }
 
-func TestCompareCoverage(t *testing.T) {
+func TestIntervalsCoverTheTruth(t *testing.T) {
 	tier.SkipUnderRace(t)
 	for _, c := range []struct {
 		name      string
@@ -101,7 +101,7 @@ func TestCompareIsSymmetric(t *testing.T) {
 	}
 }
 
-func TestCompareDetails(t *testing.T) {
+func TestComparisonOfUnusualRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 9))
 	run := func(n int) []Sample { return runsOf(r, n, 60, 0, 1000, 0.02) }
 	still := func(tps float64) []Sample {

@@ -134,9 +134,9 @@ func TestNoFaultsNoEffects(t *testing.T) {
 	}
 }
 
-// TestLastingDamage checks that a database with permanently reduced throughput is compared although it never
+// TestLastingDamageIsCompared checks that a database with permanently reduced throughput is compared although it never
 // recovers.
-func TestLastingDamage(t *testing.T) {
+func TestLastingDamageIsCompared(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 18*time.Second, 4*time.Millisecond, time.Millisecond)
 	e := measure(t, list, []interval{{At: 5 * time.Second, Healed: 5100 * time.Millisecond}}, 0, 18*time.Second)

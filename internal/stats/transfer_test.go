@@ -30,9 +30,9 @@ func recorders(t testing.TB, count int) (list []*Recorder) {
 	return list
 }
 
-// TestMeasurementsJoined checks that merged parts from several processes equal the merge of all recorders,
+// TestMergedPartsEqualOneRecorder checks that merged parts from several processes equal the merge of all recorders,
 // bucket by bucket.
-func TestMeasurementsJoined(t *testing.T) {
+func TestMergedPartsEqualOneRecorder(t *testing.T) {
 	all := recorders(t, 7)
 	want := Merge(all...)
 	for _, cut := range []int{0, 1, 3, 7} {

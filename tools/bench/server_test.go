@@ -2,9 +2,9 @@ package main
 
 import "testing"
 
-// TestPairedInterval checks the interval: from the sixth to the sixteenth of 21 ratios (97 % of a binomial
+// TestIntervalOfPairedRatios checks the interval: from the sixth to the sixteenth of 21 ratios (97 % of a binomial
 // distribution), and all of five.
-func TestPairedInterval(t *testing.T) {
+func TestIntervalOfPairedRatios(t *testing.T) {
 	var ours, peer []float64
 	for i := range 21 {
 		peer = append(peer, float64(100+i))

@@ -15,9 +15,9 @@ import (
 
 const terraformFolder = "../../deploy/terraform"
 
-// TestTerraform checks that the example parses, and all that it refers to is declared in it. Neither Terraform
-// nor a provider runs here, so that the names of a provider's arguments are not checked.
-func TestTerraform(t *testing.T) {
+// TestTerraformExampleParses checks that the example parses, and all that it refers to is declared in it. Neither
+// Terraform nor a provider runs here, so that the names of a provider's arguments are not checked.
+func TestTerraformExampleParses(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(terraformFolder, "*.tf"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files of Terraform in %s: %v", terraformFolder, err)
@@ -79,8 +79,8 @@ func referred(traversal hcl.Traversal) string {
 	return strings.Join(words[:min(most, len(words))], ".")
 }
 
-// TestTerraformValues checks that the values that the example sets are the chart's.
-func TestTerraformValues(t *testing.T) {
+// TestTerraformSetsOnlyChartValues checks that the values that the example sets are the chart's.
+func TestTerraformSetsOnlyChartValues(t *testing.T) {
 	parsed, diagnostics := hclparse.NewParser().ParseHCLFile(filepath.Join(terraformFolder, "main.tf"))
 	if diagnostics.HasErrors() {
 		t.Fatal(diagnostics)

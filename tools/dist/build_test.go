@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestProfile checks that a profile guides the build where there is one.
-func TestProfile(t *testing.T) {
+// TestProfileGuidesTheBuild checks that a profile guides the build where there is one.
+func TestProfileGuidesTheBuild(t *testing.T) {
 	root := t.TempDir()
 	if got := profileOf(root); got != "" {
 		t.Errorf("without a profile it is %q", got)
@@ -33,7 +33,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-func TestEnvironment(t *testing.T) {
+func TestBuildIgnoresGoSettings(t *testing.T) {
 	got := environment([]string{"PATH=/bin", "GOFLAGS=-race", "GOOS=plan9", "CGO_ENABLED=1", "GOPROXY=off"}, target{"darwin", "arm64"})
 	want := []string{"PATH=/bin", "GOPROXY=off", "CGO_ENABLED=0", "GOOS=darwin", "GOARCH=arm64", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath", "GOWORK=off"}
 	if !slices.Equal(got, want) {
@@ -41,7 +41,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionFollowsTheTag(t *testing.T) {
 	for given, want := range map[string]string{"": "0.0.0-devel", "(devel)": "0.0.0-devel", "v1.2.0": "1.2.0", "v0.0.0-20260102030405-0123456789ab+dirty": "0.0.0-20260102030405-0123456789ab+dirty"} {
 		info := &debug.BuildInfo{}
 		info.Main.Version = given
@@ -62,7 +62,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestSourceTime(t *testing.T) {
+func TestArchiveTimeIsTheCommits(t *testing.T) {
 	stamped := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}}
 	bare := &debug.BuildInfo{}
 	for _, c := range []struct {

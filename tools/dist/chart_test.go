@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestChart checks that the chart of a release is the project's, with the release's version, in one folder.
-func TestChart(t *testing.T) {
+// TestChartHasTheReleaseVersion checks that the chart of a release is the project's, with the release's version, in one
+// folder.
+func TestChartHasTheReleaseVersion(t *testing.T) {
 	r, binaries := fakeRelease(t)
 	r.chartFiles = chartFiles("../..", r.version)
 	out := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// TestImage reads the image back: an index of one image for each processor, which is sound.
-func TestImage(t *testing.T) {
+// TestImageHasOneEntryPerProcessor reads the image back: an index of one image for each processor, which is sound.
+func TestImageHasOneEntryPerProcessor(t *testing.T) {
 	folder := t.TempDir()
 	for name, f := range untar(t, read(t, fakeFolder(t), imageName), false) {
 		path := filepath.Join(folder, name)

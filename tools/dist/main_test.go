@@ -64,8 +64,8 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// TestFakeRelease checks the files of a release, and that two releases have the same bytes.
-func TestFakeRelease(t *testing.T) {
+// TestReleaseIsReproducible checks the files of a release, and that two releases have the same bytes.
+func TestReleaseIsReproducible(t *testing.T) {
 	one, two := fakeFolder(t), fakeFolder(t)
 	sums := string(read(t, one, sumsName))
 	if other := string(read(t, two, sumsName)); sums != other {
@@ -135,7 +135,7 @@ func untar(t *testing.T, text []byte, compressed bool) map[string]packed {
 	}
 }
 
-func TestArchives(t *testing.T) {
+func TestArchivesHoldProgramAndLicense(t *testing.T) {
 	out := fakeFolder(t)
 	unix := untar(t, read(t, out, "stroppy-darwin-arm64.tar.gz"), true)
 	const base = "stroppy-darwin-arm64/"
@@ -167,7 +167,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-func TestTargets(t *testing.T) {
+func TestUnknownTargetsAreRefused(t *testing.T) {
 	for _, wrong := range []string{"", "linux", "plan9/amd64", "linux/amd64,linux/amd64", "linux/amd64, darwin/arm64"} {
 		if attempt(func() { parseTargets(wrong) }) == nil {
 			t.Errorf("%q is taken", wrong)
@@ -200,10 +200,10 @@ func TestOnlyFilesOfAReleaseAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRelease builds stroppy for one system twice, runs it and packs it into an image. It leaves out the profile of a
-// release, which would compile everything again. TestFakeRelease checks the packed files, because compressing a whole
-// binary into each archive takes twenty seconds.
-func TestRelease(t *testing.T) {
+// TestReleaseRuns builds stroppy for one system twice, runs it and packs it into an image. It leaves out the profile of
+// a release, which would compile everything again. TestReleaseIsReproducible checks the packed files, because
+// compressing a whole binary into each archive takes twenty seconds.
+func TestReleaseRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links stroppy twice")
 	}

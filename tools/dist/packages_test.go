@@ -15,7 +15,7 @@ import (
 	"github.com/sassoftware/go-rpmutils"
 )
 
-func TestDeb(t *testing.T) {
+func TestDebInstallsTheProgram(t *testing.T) {
 	archive := ar.NewReader(bytes.NewReader(read(t, fakeFolder(t), "stroppy-linux-arm64.deb")))
 	parts := map[string][]byte{}
 	for {
@@ -47,7 +47,7 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-func TestRPM(t *testing.T) {
+func TestRPMIsSound(t *testing.T) {
 	text := read(t, fakeFolder(t), "stroppy-linux-arm64.rpm")
 	if _, _, err := rpmutils.Verify(bytes.NewReader(text), nil); err != nil {
 		t.Errorf("its digests: %v", err)
@@ -77,7 +77,7 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-func TestBill(t *testing.T) {
+func TestBillOfMaterialsListsModules(t *testing.T) {
 	out := fakeFolder(t)
 	var bom struct {
 		BOMFormat, SerialNumber string
@@ -104,8 +104,8 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestManual checks that the page is made from all commands.
-func TestManual(t *testing.T) {
+// TestManualPageHasAllCommands checks that the page is made from all commands.
+func TestManualPageHasAllCommands(t *testing.T) {
 	page := manual(read(t, "../../docs/commands.md"), "1.2.0", commitTime)
 	for _, want := range []string{".TH \"STROPPY\" \"1\" \"2026-01-02\" \"stroppy 1.2.0\"", "\n.SH SYNOPSIS\n", "\n.SH stroppy run\n", "\n.SH stroppy isolation\n", "--nemesis", "\n.SH EXIT STATUS\n"} {
 		if !strings.Contains(strings.ReplaceAll(string(page), `\-`, "-"), want) {

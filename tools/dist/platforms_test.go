@@ -12,10 +12,10 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestPlatforms checks that the project's packages are valid Go for systems on which no test runs. It checks only
-// types, from the sources, and only the signatures of other modules. Compiling all of them takes minutes for each
-// system.
-func TestPlatforms(t *testing.T) {
+// TestPackagesCompileOnEveryPlatform checks that the project's packages are valid Go for systems on which no test runs.
+// It checks only types, from the sources, and only the signatures of other modules. Compiling all of them takes minutes
+// for each system.
+func TestPackagesCompileOnEveryPlatform(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -35,8 +35,8 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// TestPlatformsFindsErrors checks that the check above can fail.
-func TestPlatformsFindsErrors(t *testing.T) {
+// TestPlatformCheckFindsErrors checks that the check above can fail.
+func TestPlatformCheckFindsErrors(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":  "module example\n\ngo 1.26.0\n",

@@ -10,8 +10,9 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// TestPage checks that the page is made from the record, and that the record is unchanged by reading.
-func TestPage(t *testing.T) {
+// TestIsolationPageFollowsTheRecord checks that the page is made from the record, and that the record is unchanged by
+// reading.
+func TestIsolationPageFollowsTheRecord(t *testing.T) {
 	list := readRecord("../../" + recordFile)
 	if len(list) == 0 {
 		t.Fatal("the record is empty")
@@ -64,9 +65,9 @@ func TestMatrixReplacesSameCommand(t *testing.T) {
 	}
 }
 
-// TestFolder checks that the page names the folder of fetched programs as their script does. A longer run's matrix
-// replaces the matrix of a shorter run.
-func TestFolder(t *testing.T) {
+// TestPageNamesTheFolderOfVersions checks that the page names the folder of fetched programs as their script does. A
+// longer run's matrix replaces the matrix of a shorter run.
+func TestPageNamesTheFolderOfVersions(t *testing.T) {
 	m := func(command string) *matrix.Matrix {
 		return &matrix.Matrix{Database: "MySQL", Version: "9", Command: command}
 	}

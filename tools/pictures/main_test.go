@@ -21,8 +21,8 @@ func TestReportWithWarningIsNoPicture(t *testing.T) {
 	quiet([]byte(head + "  note              Steady state not assessed.\n"))
 }
 
-// TestPictures checks that each picture is there and can be read.
-func TestPictures(t *testing.T) {
+// TestEachPictureIsReadable checks that each picture is there and can be read.
+func TestEachPictureIsReadable(t *testing.T) {
 	for _, p := range pictures {
 		file, err := os.Open(filepath.Join("../..", images, p.file))
 		if err != nil {

@@ -102,8 +102,8 @@ func TestEarlierRunsStay(t *testing.T) {
 	}
 }
 
-// TestPage checks that the page is made from the record.
-func TestPage(t *testing.T) {
+// TestSeedsPageFollowsTheRecord checks that the page is made from the record.
+func TestSeedsPageFollowsTheRecord(t *testing.T) {
 	t.Chdir("../..")
 	page, err := os.ReadFile(pageFile)
 	if err != nil {

@@ -198,8 +198,8 @@ func (s small) isCycle(steps []Step) bool {
 // counts holds how often each case occurred, which shows that the comparison was meaningful.
 type counts struct{ picked, met, missed [Phenomena]int }
 
-// TestDecisionsAgainstDefinitions compares orders, components, decisions and cycles with their definitions.
-func TestDecisionsAgainstDefinitions(t *testing.T) {
+// TestGraphDecisionsAgainstDefinitions compares orders, components, decisions and cycles with their definitions.
+func TestGraphDecisionsAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(4000, 60_000)
 	var c counts
 	for seed := range rounds {

@@ -31,9 +31,9 @@ func worlds() map[string]*world {
 	return list
 }
 
-// TestEndedAnywhere checks that a cancelled check returns the cause and no result, and stops asking the
-// context.
-func TestEndedAnywhere(t *testing.T) {
+// TestCancelledCheckReturnsOnlyTheCause checks that a cancelled check returns the cause and no result, and stops asking
+// the context.
+func TestCancelledCheckReturnsOnlyTheCause(t *testing.T) {
 	for name, w := range worlds() {
 		in := w.input(isolation.StrictSerializable)
 		whole := &patient{Context: t.Context(), left: 1 << 30}
@@ -57,9 +57,9 @@ func TestEndedAnywhere(t *testing.T) {
 	}
 }
 
-// TestAskedOften checks that at most a few thousand transactions are processed between two looks at the
+// TestContextIsAskedOften checks that at most a few thousand transactions are processed between two looks at the
 // context.
-func TestAskedOften(t *testing.T) {
+func TestContextIsAskedOften(t *testing.T) {
 	w := busy(8, 60, 60_000)
 	read, before, most, after := 0, 0, 0, 0
 	p := &patient{Context: t.Context(), left: 1 << 30}

@@ -155,13 +155,6 @@ func Pieces(pieces []check.Piece) []Piece {
 	return list
 }
 
-func brokenValues(values []check.BrokenValue) (list []BrokenValue) {
-	for _, v := range values {
-		list = append(list, BrokenValue{v.Transaction.String(), v.Object, v.Bytes, Pieces(v.Pieces)})
-	}
-	return list
-}
-
 // mostStrips is how many pieces a drawing of a value shows.
 const mostStrips = 12
 

@@ -10,85 +10,54 @@ import (
 // mostCodes is how many codes of a class of errors the short text names.
 const mostCodes = 3
 
-// modeText is phaseText with how the clients talk to the database.
-func (d *Drive) modeText() string {
-	return joined(append([]string{d.phaseText()}, labelled("mode ", clean(d.Style["mode"]))...)...)
-}
-
 // countLines returns the counts below the figures of the short text: failed tries, errors by class,
 // why counts differ, and how the end state resolved transactions in doubt.
-func countLines(r *Result) (list []Setting) {
+func countLines(r *Result) []Setting {
 	d := r.Drive
-	switch {
-	case d.Rebuilt:
-		list = append(list, Setting{"Conflicts", NotKnown + " · " + Counted(d.Retries, "further try")})
-	default:
-		tries := joined(Group(d.Conflicts), retriesText(d.Retries), reconnectsText(d.Reconnects), d.noErrors())
-		list = append(list, Setting{"Conflicts", tries})
+	tries := []string{Group(d.Conflicts), Group(d.Retries) + " retries", countedOr(int(d.Reconnects), "reconnect")}
+	if d.Retries == 1 {
+		tries[1] = "1 retry"
 	}
-	return append(list, present(Setting{"Errors", d.errorsText()}, Setting{"Counts", d.countsText()}, Setting{"In doubt", r.Resolved.text()})...)
-}
-
-func retriesText(n uint64) string {
-	if n == 1 {
-		return "1 retry"
-	}
-	return Group(n) + " retries"
-}
-
-func reconnectsText(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return Counted(n, "reconnect")
-}
-
-func (d *Drive) noErrors() string {
 	if len(d.Errors) == 0 {
-		return "no errors"
+		tries = append(tries, "no errors")
 	}
-	return ""
+	if d.Rebuilt {
+		tries = []string{NotKnown, Counted(d.Retries, "further try")}
+	}
+	return append([]Setting{{"Conflicts", joined(tries...)}}, present(Setting{"Errors", d.errorsText()}, Setting{"Counts", d.countsText()}, Setting{"In doubt", r.Resolved.text()})...)
 }
 
 // errorsText counts the failed tries by class, and in each class by the database's codes; empty if
 // there was none. A time-out counts as an aborted try: see db.Class.
 func (d *Drive) errorsText() string {
-	type class struct {
-		name  string
-		count uint64
-		codes []ErrorCount
-	}
-	var classes []class
+	var classes []string
+	codes, totals := map[string][]ErrorCount{}, map[string]uint64{} // by class
 	for _, e := range d.Errors {
-		i := slices.IndexFunc(classes, func(c class) bool { return c.name == e.Class })
-		if i < 0 {
-			i, classes = len(classes), append(classes, class{name: e.Class})
+		if totals[e.Class] += e.Count; totals[e.Class] == e.Count {
+			classes = append(classes, e.Class)
 		}
-		classes[i].count += e.Count
-		at := slices.IndexFunc(classes[i].codes, func(c ErrorCount) bool { return c.Code == e.Code })
-		if at < 0 {
-			classes[i].codes = append(classes[i].codes, e)
-			continue
+		if at := slices.IndexFunc(codes[e.Class], func(c ErrorCount) bool { return c.Code == e.Code }); at >= 0 {
+			codes[e.Class][at].Count += e.Count
+		} else {
+			codes[e.Class] = append(codes[e.Class], e)
 		}
-		classes[i].codes[at].Count += e.Count
 	}
-	slices.SortStableFunc(classes, func(a, b class) int { return cmp.Compare(b.count, a.count) })
+	slices.SortStableFunc(classes, func(a, b string) int { return cmp.Compare(totals[b], totals[a]) })
 	var parts []string
-	for _, c := range classes {
-		slices.SortStableFunc(c.codes, func(a, b ErrorCount) int { return cmp.Compare(b.Count, a.Count) })
-		var codes []string
-		for i, e := range c.codes {
-			if i == mostCodes {
-				codes = append(codes, "…")
-				break
+	for _, class := range classes {
+		list := codes[class]
+		slices.SortStableFunc(list, func(a, b ErrorCount) int { return cmp.Compare(b.Count, a.Count) })
+		var texts []string
+		for _, e := range list[:min(len(list), mostCodes)] {
+			texts = append(texts, clean(cmp.Or(e.Code, "no code")))
+			if len(list) > 1 {
+				texts[len(texts)-1] += ": " + Group(e.Count)
 			}
-			code := clean(cmp.Or(e.Code, "no code"))
-			if len(c.codes) > 1 {
-				code += ": " + Group(e.Count)
-			}
-			codes = append(codes, code)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", Group(c.count), clean(errorClass(c.name)), strings.Join(codes, ", ")))
+		if len(list) > mostCodes {
+			texts = append(texts, "…")
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", Group(totals[class]), clean(errorClass(class)), strings.Join(texts, ", ")))
 	}
 	return joined(parts...)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -209,30 +210,22 @@ var leading = []string{"second", "server"}
 
 // WriteServerHeader writes the first line of server.csv.
 func WriteServerHeader(w io.Writer, columns []ServerColumn) {
-	names := append([]string{}, leading...)
+	names := slices.Clone(leading)
 	for _, c := range columns {
 		names = append(names, c.Name)
 	}
-	writeLine(w, names)
+	_ = csv.NewWriter(w).WriteAll([][]string{names}) // the owner of w sees its errors
 }
 
 // WriteServerRow writes a row. A value that is not known is empty.
 func WriteServerRow(w io.Writer, columns int, row ServerRow) {
-	cells := []string{strconv.Itoa(row.Second), row.Server}
-	for i := range columns {
-		text := ""
-		if i < len(row.Values) && !math.IsNaN(row.Values[i]) {
-			text = strconv.FormatFloat(Rounded(row.Values[i], 6), 'f', -1, 64)
+	cells := append([]string{strconv.Itoa(row.Second), row.Server}, make([]string, columns)...)
+	for i, x := range row.Values[:min(columns, len(row.Values))] {
+		if !math.IsNaN(x) {
+			cells[len(leading)+i] = strconv.FormatFloat(Rounded(x, 6), 'f', -1, 64)
 		}
-		cells = append(cells, text)
 	}
-	writeLine(w, cells)
-}
-
-func writeLine(w io.Writer, cells []string) {
-	out := csv.NewWriter(w)
-	_ = out.Write(cells) // the owner of w sees its errors
-	out.Flush()
+	_ = csv.NewWriter(w).WriteAll([][]string{cells})
 }
 
 // ReadServer reads server.csv with these columns. It ignores a last line that the run did not finish.
@@ -244,8 +237,7 @@ func ReadServer(r io.Reader, columns []ServerColumn) ([]ServerRow, error) {
 	if err != nil {
 		return nil, broken(0, "%w", err)
 	}
-	whole := data[:strings.LastIndexByte(string(data), '\n')+1]
-	reader := csv.NewReader(strings.NewReader(string(whole)))
+	reader := csv.NewReader(bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
 	var rows []ServerRow
 	for line := 1; ; line++ {
 		cells, err := reader.Read()

@@ -51,7 +51,9 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 		Kind: f.Kind(), Anomaly: f.Anomaly, Count: f.Count, AtLeast: f.AtLeast,
 		Transactions: names(f.Transactions), First: Instance{f.Instances[0], nil}, Text: say.Finding(f),
 	}
-	c.Broken = append(c.Broken, brokenValues(f.Broken)...)
+	for _, v := range f.Broken {
+		c.Broken = append(c.Broken, BrokenValue{v.Transaction.String(), v.Object, v.Bytes, Pieces(v.Pieces)})
+	}
 	if f.Forbidden != isolation.Unknown {
 		one.Forbidden = f.Forbidden.String()
 	}

@@ -144,7 +144,11 @@ func RunDocument(in Input) *Document {
 		rest.Text = []string{"None was made."}
 	}
 	d.Add(rest)
-	d.Add(Section{ID: "objectives", Title: "Objectives", Checks: objectiveChecks(r.Objectives)})
+	var objectives []Item
+	for _, o := range r.Objectives {
+		objectives = append(objectives, Item{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
+	}
+	d.Add(Section{ID: "objectives", Title: "Objectives", Checks: objectives})
 	d.Add(Section{ID: "faults", Title: "Faults", Tables: faultTables(r, in.Live), In: InPage})
 	d.Add(Section{ID: "faults-text", Title: "Faults", Tables: faultLines(r, in.Live), In: InText})
 	d.Add(Section{ID: "servers", Tables: append(acknowledgedTables(r), eventTables(r)...), In: InPage | InFull})
@@ -166,7 +170,10 @@ func RunDocument(in Input) *Document {
 	}
 	known := slices.DeleteFunc(slices.Clone(run), func(f Setting) bool { return strings.HasPrefix(f.Value, NotKnown) })
 	d.Add(Section{ID: "what-text", Title: "What was run", Facts: append(known, present(Setting{"Settings", joined(settings...)})...), In: InFull})
-	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", Tables: detailTables(r), In: InPage})
+	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", In: InPage, Tables: slices.Concat(
+		r.Environment.Table(r.Stroppy),
+		settingsTables("Settings that the database reported", "name", "value", r.Settings),
+		settingsTables("Scenario in effect", "name", "value", r.Scenario))})
 	return d
 }
 
@@ -176,7 +183,8 @@ func (d *Document) measured(in Input) {
 	figures := append(slices.Clone(in.Now), figures(r, in.Live)...)
 	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage | InFull | InMarkdown})
 	if r.Drive != nil {
-		brief := []Setting{{"Load phase", r.Drive.modeText()}}
+		phase := append([]string{r.Drive.phaseText()}, labelled("mode ", clean(r.Drive.Style["mode"]))...)
+		brief := []Setting{{"Load phase", joined(phase...)}}
 		for i := range figures {
 			brief = append(brief, figures[i].fact())
 		}
@@ -372,14 +380,6 @@ func (r *Result) pageChecks() (failed, others []Item) {
 		}
 	}
 	return failed, others
-}
-
-// objectiveChecks returns the objectives in the form of checks.
-func objectiveChecks(objectives []Objective) (list []Item) {
-	for _, o := range objectives {
-		list = append(list, Item{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
-	}
-	return list
 }
 
 // violationsFile names the file that has all violations of the run in a directory.

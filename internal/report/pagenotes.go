@@ -26,13 +26,15 @@ func notes(r *Result, live bool) []Note {
 		n.Warn("%s", clean(w))
 	}
 	n.typed(r)
+	late := func(w Warning) bool { return w.LateMS > 0 }
+	explained := r.Client.bottleneck() != "" || slices.ContainsFunc(r.Warnings, late)
 	switch d := r.Drive; {
 	case d != nil:
 		if d.Unmeasured() && !live {
 			n.Warn("Nothing was measured: all transactions ended within the warm-up, which no measurement includes.")
 		}
 		n.loadPhase(d, r.follower(), r.Resolved)
-		if p := d.Pacing; p != nil && p.P99 > pacingLimit && !r.explainsLate() {
+		if p := d.Pacing; p != nil && p.P99 > pacingLimit && !explained {
 			n.Warn("Transactions left late: of those whose client was free, 1 %% left more than %s ms after their intended start time. The latencies include that time.", LatencyText(p.P99))
 		}
 	case !live:
@@ -80,11 +82,6 @@ func (n *Notes) typed(r *Result) {
 	if text := r.Client.bottleneck(); text != "" && !said {
 		n.Warn("The client was the bottleneck, so the measurements may be its own rather than the database's: %s", withPeriod(text))
 	}
-}
-
-// explainsLate reports whether a warning says why transactions were sent late.
-func (r *Result) explainsLate() bool {
-	return r.Client.bottleneck() != "" || slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.LateMS > 0 })
 }
 
 func (n *Notes) loadPhase(d *Drive, follower string, resolved *Resolved) {
@@ -143,8 +140,12 @@ func figures(r *Result, live bool) []Figure {
 	}
 	outcomes := NewFigure("Committed", Group(d.Committed), "", Group(d.Rejected.total())+" rejected", Group(d.Aborted)+" aborted", Group(d.Unknown)+" in doubt")
 	list := []Figure{throughputFigure(d, live), latencyFigure(d), outcomes}
-	if d.rateKept() && (!live || d.throughput().Mean != nil) {
-		list = []Figure{latencyFigure(d), outcomes, rateFigure(d)}
+	if open(d) && !d.behind() && (!live || d.throughput().Mean != nil) {
+		rate := NewFigure("Rate", RateText(d.Rate), "/s", "as asked") // the rate fixed the throughput
+		if mean := d.throughput().Mean; mean != nil {
+			rate.Below = append(rate.Below, "committed "+RateText(*mean)+"/s")
+		}
+		list = []Figure{latencyFigure(d), outcomes, rate}
 	}
 	gap := "" // the longest
 	if o := d.Outage; o != nil {
@@ -164,9 +165,6 @@ func figures(r *Result, live bool) []Figure {
 	return slices.DeleteFunc(list, func(f Figure) bool { return live && f.Value == NotKnown })
 }
 
-// rateKept reports whether the throughput was the requested rate.
-func (d *Drive) rateKept() bool { return open(d) && !d.behind() }
-
 func throughputFigure(d *Drive, live bool) Figure {
 	f := NewFigure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
 	if t := d.throughput(); t.Median != nil && t.Max != nil {
@@ -180,15 +178,6 @@ func throughputFigure(d *Drive, live bool) Figure {
 		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
 	}
 	f.Below = append(f.Below, labelled("", interval)...)
-	return f
-}
-
-// rateFigure replaces a throughput that the rate fixed.
-func rateFigure(d *Drive) Figure {
-	f := NewFigure("Rate", RateText(d.Rate), "/s", "as asked")
-	if mean := d.throughput().Mean; mean != nil {
-		f.Below = append(f.Below, "committed "+RateText(*mean)+"/s")
-	}
 	return f
 }
 

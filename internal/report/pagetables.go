@@ -163,18 +163,13 @@ func faultRow(f fault.Record, live bool) Row {
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
+	during := none // a closed loop leaves out of it the time without a commit, so it needs that time beside it
+	if f.SilentDuring != nil {
+		during = textOr(none, f.P99During, LatencyText)
+	}
 	return Row{Below: below, Cells: append(lead, healed, textOr(missing, f.Outage, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
-		textOr(none, f.P99Before, LatencyText), duringText(&f), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
-}
-
-// duringText returns the latency during a fault. It is shown only beside the share of the time without a
-// commit, which a closed loop leaves out of it.
-func duringText(f *fault.Record) string {
-	if f.SilentDuring == nil {
-		return none
-	}
-	return textOr(none, f.P99During, LatencyText)
+		textOr(none, f.P99Before, LatencyText), during, textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }
 
 func silentShare(share float64) string {
@@ -258,7 +253,9 @@ func costTables(r *Result) []DataTable {
 	if len(servers) == 0 && !r.Embedded {
 		servers = []Server{{Name: "servers"}}
 	}
-	further := slices.ContainsFunc(servers, Server.metered)
+	further := slices.ContainsFunc(servers, func(s Server) bool { // such as of a pod
+		return s.ReceivedBytes != nil || s.SentBytes != nil || s.MaxStoredBytes != nil
+	})
 	if further {
 		t.Columns = append(t.Columns, "received", "sent", "most stored")
 	}
@@ -270,11 +267,6 @@ func costTables(r *Result) []DataTable {
 		t.Add(cells...)
 	}
 	return append([]DataTable{t}, hostTables(r)...)
-}
-
-// metered reports whether more is known of a server than of a process of this machine.
-func (s Server) metered() bool {
-	return s.ReceivedBytes != nil || s.SentBytes != nil || s.MaxStoredBytes != nil
 }
 
 // mostEvents bounds the events that are shown; result.json has all.
@@ -379,13 +371,6 @@ func short4(x float64) string {
 		return "< 0.000001"
 	}
 	return strconv.FormatFloat(Rounded(x, 4), 'f', -1, 64)
-}
-
-// detailTables return the configuration in full.
-func detailTables(r *Result) []DataTable {
-	return slices.Concat(r.Environment.Table(r.Stroppy),
-		settingsTables("Settings that the database reported", "name", "value", r.Settings),
-		settingsTables("Scenario in effect", "name", "value", r.Scenario))
 }
 
 // settingsTables returns a table of names and values.

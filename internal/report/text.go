@@ -189,19 +189,13 @@ func (t *text) verdict(verdict, objectives, what string) {
 // VERSION (its settings)".
 const FailoverSetting = "fail-over"
 
-// judgedOf returns what a verdict is about: the database, and who fails over.
-func judgedOf(r *Result) string { return databaseOf(r) + failoverOf(r) }
-
-// failoverOf returns who fails over, as a text behind the database; empty if nobody does.
-func failoverOf(r *Result) string {
-	for _, s := range r.Settings {
-		if s.Name == FailoverSetting {
-			by, _, _ := strings.Cut(s.Value, " (")
-			by, _, _ = strings.Cut(by, ", ")
-			return ", " + FailoverSetting + " " + clean(by)
-		}
+// judgedOf returns what a verdict is about: the database, and who fails over if the settings name it.
+func judgedOf(r *Result) string {
+	by, _, _ := strings.Cut(settingOf(r.Settings, FailoverSetting), " (")
+	if by, _, _ = strings.Cut(by, ", "); by == "" {
+		return databaseOf(r)
 	}
-	return ""
+	return databaseOf(r) + ", " + FailoverSetting + " " + clean(by)
 }
 
 // text is a report that is being written for people.

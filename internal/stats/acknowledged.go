@@ -55,9 +55,7 @@ func NewAcknowledgements(servers int, moves []Move) *Acknowledgements {
 		if m.Client >= 1<<history.ClientBits {
 			continue
 		}
-		if more := int(m.Client) + 1 - len(a.moves); more > 0 {
-			a.moves = append(a.moves, make([][]Move, more)...)
-		}
+		a.moves = grown(a.moves, int(m.Client))
 		a.moves[m.Client] = append(a.moves[m.Client], m)
 	}
 	return a
@@ -240,15 +238,11 @@ func (k *Kept) add(row history.Row) bool {
 		return true
 	}
 	client, word := int(row.Transaction.Client()), int(row.Transaction.Sequence()/64)
-	if more := client + 1 - len(k.bits); more > 0 {
-		k.bits = append(k.bits, make([][]uint64, more)...)
+	k.bits = grown(k.bits, client)
+	if k.words += max(0, word+1-len(k.bits[client])); k.words > mostKept/64 {
+		return false
 	}
-	if more := word + 1 - len(k.bits[client]); more > 0 {
-		if k.words += more; k.words > mostKept/64 {
-			return false
-		}
-		k.bits[client] = append(k.bits[client], make([]uint64, more)...)
-	}
+	k.bits[client] = grown(k.bits[client], word)
 	k.bits[client][word] |= 1 << (row.Transaction.Sequence() % 64)
 	k.some = true
 	return true

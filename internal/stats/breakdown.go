@@ -23,12 +23,7 @@ type Breakdown struct {
 // kindCounts holds the transactions of one kind.
 type kindCounts struct {
 	measured distribution
-	columns  []*column // nil where nothing committed
-}
-
-type column struct {
-	counts // two digits
-	exact
+	columns  []*timed // of two digits; nil where nothing committed
 }
 
 // Add counts one transaction.
@@ -53,18 +48,14 @@ func (b *Breakdown) Add(tx *history.Transaction) {
 		k.measured.exact.add(latency)
 		k.measured.counting()[threeDigits.index(min(latency, highest))]++
 	}
-	c := k.at(int(n >> b.doubled))
-	c.exact.add(latency)
-	c.counts.add(twoDigits.index(min(latency, highest)))
+	k.at(int(n>>b.doubled)).record(latency, twoDigits.index(min(latency, highest)))
 }
 
 // at returns a column, and creates it if necessary.
-func (k *kindCounts) at(n int) *column {
-	if more := n + 1 - len(k.columns); more > 0 {
-		k.columns = append(k.columns, make([]*column, more)...)
-	}
+func (k *kindCounts) at(n int) *timed {
+	k.columns = grown(k.columns, n)
 	if k.columns[n] == nil {
-		k.columns[n] = new(column)
+		k.columns[n] = new(timed)
 	}
 	return k.columns[n]
 }

@@ -123,6 +123,14 @@ func (c *counts) carryOver(index int, times uint64) {
 	c.carry[uint16(index)] += times
 }
 
+// grown returns the list with room for the element n.
+func grown[T any](list []T, n int) []T {
+	if more := n + 1 - len(list); more > 0 {
+		list = append(list, make([]T, more)...)
+	}
+	return list
+}
+
 // join adds all counts of another histogram.
 func (c *counts) join(o *counts) {
 	for _, index := range o.few {
@@ -148,9 +156,7 @@ func (c *counts) join(o *counts) {
 }
 
 func (c *counts) newPage(n int) {
-	if more := n + 1 - len(c.place); more > 0 {
-		c.place = append(c.place, make([]uint16, more)...)
-	}
+	c.place = grown(c.place, n)
 	if c.pages++; int(c.pages/chunkPages) == len(c.chunks) {
 		c.chunks = append(c.chunks, new([chunkPages][pageSize]uint8))
 	}

@@ -3,7 +3,6 @@ package stats
 import (
 	"cmp"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -42,9 +41,7 @@ func (c *commits) add(t int64) {
 		c.widen()
 	}
 	n := int(t / c.width())
-	if more := n + 1 - len(c.cells); more > 0 {
-		c.cells = slices.Grow(c.cells, more)[:n+1]
-	}
+	c.cells = grown(c.cells, n)
 	cell := &c.cells[n]
 	if cell.first == 0 || t < cell.first {
 		cell.first = t + 1

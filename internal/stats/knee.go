@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // Step is one measurement in a sweep over the rate. A repetition is a separate Step.
@@ -72,7 +74,7 @@ func FindKnee(steps []Step) Knee {
 	if len(sorted) < leastSteps {
 		detail := fmt.Sprintf("no knee is claimed: it takes %d rates with a latency, not %d", leastSteps, len(sorted))
 		if few > 0 {
-			detail += fmt.Sprintf("; %s had fewer than the %d committed transactions that a 99 %% latency takes: give a longer --duration", howMany(few), LeastSamples(0.99))
+			detail += fmt.Sprintf("; %s had fewer than the %d committed transactions that a 99 %% latency takes: give a longer --duration", counted(few), LeastSamples(0.99))
 		}
 		return Knee{Detail: detail}
 	}
@@ -110,7 +112,9 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 	}
 	if len(slow)+len(late) == 0 {
 		if few > 0 {
-			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates. %s left out, with fewer than the %d committed transactions that a 99 %% latency needs", highest, wereMany(few), LeastSamples(0.99))
+			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates. "+
+				"%s left out, with fewer than the %d committed transactions that a 99 %% latency needs", highest,
+				counted(few)+english.PluralWord(few, " was", " were"), LeastSamples(0.99))
 		}
 		return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates", highest)
 	}
@@ -171,19 +175,8 @@ func byRate(steps []Step) (sorted []rated, few int) {
 	return sorted, few
 }
 
-func wereMany(n int) string {
-	if n == 1 {
-		return "1 step was"
-	}
-	return fmt.Sprintf("%d steps were", n)
-}
-
-func howMany(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
-}
+// counted returns a number of steps.
+func counted(n int) string { return english.Plural(n, "step", "") }
 
 // above reports whether the step lies beyond the bend.
 func (s Step) above(latency float64) bool { return s.Latency > latency || !s.Kept }

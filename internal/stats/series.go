@@ -55,9 +55,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 		return fmt.Errorf("make the series of the run: transaction %s ended %v after the run's start, which is beyond the limit: the history is damaged",
 			tx.ID, time.Duration(tx.End))
 	}
-	if n >= int64(len(t.seconds)) {
-		t.seconds = slices.Grow(t.seconds, int(n)+1-len(t.seconds))[:n+1]
-	}
+	t.seconds = grown(t.seconds, int(n))
 	// The transaction waits at the end of each second from the one in which it was due to the last one before
 	// it was sent.
 	sent := min(max(tx.Sent/int64(time.Second), 0), n)
@@ -90,9 +88,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 
 // waitFrom adds more to the number of waiting transactions at the ends of the seconds from n on.
 func (t *Timeline) waitFrom(n, more int64) {
-	if n >= int64(len(t.waiting)) {
-		t.waiting = slices.Grow(t.waiting, int(n)+1-len(t.waiting))[:n+1]
-	}
+	t.waiting = grown(t.waiting, int(n))
 	t.waiting[n] += more
 }
 

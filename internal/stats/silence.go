@@ -48,9 +48,7 @@ func (s *silences) add(due, sent, end int64) {
 	}
 	s.last = max(s.last, sent)
 	last := s.cell(end)
-	if more := last + 1 - len(s.cells); more > 0 {
-		s.cells = append(s.cells, make([]request, more)...)
-	}
+	s.cells = grown(s.cells, last)
 	began := min(max(s.cell(due), 0), last)
 	s.cells[last].waiting--
 	s.cells[began].waiting++

@@ -323,44 +323,40 @@ func (i *Isolation) next() (*planned, error) {
 // loadConfig returns the configuration of a load at a level.
 func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, error) {
 	spec := &l.spec
-	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
-		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
-	}
-	settings := add(nil, "workload", spec.Name)
-	settings = add(settings, "isolation", level)
-	settings = add(settings, "seed", strconv.FormatUint(i.Book.Seed, 10))
-	settings = add(settings, "warmup", "0s")
-	own := spec.Isolation.Settings
 	l.finds = spec.Isolation.Finds
+	own := slices.Clone(spec.Isolation.Settings)
 	if i.steps {
-		own = slices.Concat(own, spec.Isolation.Steps)
+		own = append(own, spec.Isolation.Steps...)
 	}
-	var predicates [][2]string
+	fixed := len(own)
 	if i.sql || i.ranges {
-		predicates = spec.Isolation.Predicates
+		own = append(own, spec.Isolation.Predicates...)
 	}
 	if i.sql {
-		predicates = slices.Concat(predicates, spec.Isolation.SQL)
+		own = append(own, spec.Isolation.SQL...)
 	}
-	if len(predicates) == 0 {
+	if len(own) == fixed {
 		l.finds = matrix.WithoutPredicates(l.finds)
 	}
-	for _, one := range slices.Concat(own, predicates) {
-		settings = add(settings, one[0], one[1])
-	}
-	for key, value := range map[string]string{"db": i.Config.DB, "cluster": i.Config.Cluster, "nemesis": i.Config.Nemesis} {
-		if value != "" {
-			settings = add(settings, key, value)
+	for _, one := range [][2]string{{"db", i.Config.DB}, {"cluster", i.Config.Cluster}, {"nemesis", i.Config.Nemesis}} {
+		if one[1] != "" {
+			own = append(own, one)
 		}
 	}
 	if i.Config.Named["clients"] {
-		settings = add(settings, "clients", strconv.Itoa(i.Config.Clients))
+		own = append(own, [2]string{"clients", strconv.Itoa(i.Config.Clients)})
 	}
 	switch {
 	case i.Config.Named["duration"]:
-		settings = add(settings, "duration", i.Config.Duration.String())
+		own = append(own, [2]string{"duration", i.Config.Duration.String()})
 	case i.Config.Nemesis == "": // else it is as long as the faults take
-		settings = add(settings, "duration", loadDuration.String())
+		own = append(own, [2]string{"duration", loadDuration.String()})
+	}
+	seed := strconv.FormatUint(i.Book.Seed, 10)
+	own = append([][2]string{{"workload", spec.Name}, {"isolation", level}, {"seed", seed}, {"warmup", "0s"}}, own...)
+	var settings []scenario.Setting
+	for _, one := range own {
+		settings = append(settings, scenario.Setting{Key: one[0], Value: one[1], Source: "the load of the matrix"})
 	}
 	return i.app.Configure(settings, "")
 }

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,7 +92,7 @@ func (l *Level) judge() {
 	l.Summary = l.summary()
 	l.Verdict = validVerdict
 	switch {
-	case l.violates():
+	case l.sees(l.Claims):
 		l.Verdict = invalidVerdict
 	case !l.tried() || l.undecided():
 		l.Verdict = unknownVerdict
@@ -100,25 +101,40 @@ func (l *Level) judge() {
 
 // count sets Schedules and Transactions to what could have shown a violation of the upper bound.
 func (l *Level) count() {
-	l.Schedules, l.Transactions = 0, 0
-	forbidden := func(a schedule.Anomaly, f form) bool {
-		return slices.ContainsFunc(l.UpperBound, func(d isolation.Level) bool { return forbids(d, a, f) })
-	}
-	for _, a := range schedule.Anomalies() {
-		for i := range l.Anomalies[a.String()].Variants {
-			o := &l.Anomalies[a.String()].Variants[i]
-			if o.State == schedule.Prevented && forbidden(a, formOf(o)) {
-				l.Schedules++
-			}
-		}
-	}
+	bound := anyForbids(l.UpperBound...)
+	l.Schedules, l.Transactions = l.outcomes(bound)[schedule.Prevented], 0
 	for _, r := range l.Loads {
 		if slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool {
-			return slices.Contains(r.LookedFor, a.String()) && forbidden(a, form{})
+			return slices.Contains(r.LookedFor, a.String()) && bound(a, form{})
 		}) {
 			l.Transactions += r.Transactions
 		}
 	}
+}
+
+// anyForbids returns a function that reports whether one of the levels forbids an anomaly in a form.
+func anyForbids(levels ...isolation.Level) func(schedule.Anomaly, form) bool {
+	return func(a schedule.Anomaly, f form) bool {
+		return slices.ContainsFunc(levels, func(l isolation.Level) bool { return forbids(l, a, f) })
+	}
+}
+
+// outcomes counts the schedules of the selected forms of anomalies by their outcome. An anomaly
+// that load showed counts as seen.
+func (l *Level) outcomes(selected func(schedule.Anomaly, form) bool) map[schedule.State]int {
+	by := map[schedule.State]int{}
+	for _, a := range schedule.Anomalies() {
+		c := l.Anomalies[a.String()]
+		if c.Load == LoadSeen && selected(a, form{}) {
+			by[schedule.Seen]++
+		}
+		for i := range c.Variants {
+			if o := &c.Variants[i]; selected(a, formOf(o)) {
+				by[o.State]++
+			}
+		}
+	}
+	return by
 }
 
 // summary returns a sentence about the attempts that showed no violation of the upper bound.
@@ -178,14 +194,9 @@ func (l *Level) besidesThat(bounds []isolation.Level) []string {
 	return list
 }
 
-// violates reports whether something was seen that the claim forbids.
-func (l *Level) violates() bool { return l.sees(l.Claims) }
-
 // sees reports whether something was seen that a level forbids.
 func (l *Level) sees(level isolation.Level) bool {
-	return l.named(level) || slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool {
-		return l.seen(a, level)
-	})
+	return l.named(level) || l.outcomes(anyForbids(level))[schedule.Seen] > 0
 }
 
 // named reports whether a run named an anomaly that a level forbids by the check that
@@ -196,39 +207,18 @@ func (l *Level) named(level isolation.Level) bool {
 	})
 }
 
-// seen reports whether the anomaly was seen in a form that a level forbids.
-func (l *Level) seen(a schedule.Anomaly, level isolation.Level) bool {
-	c := l.Anomalies[a.String()]
-	return c.Load == LoadSeen && forbids(level, a, form{}) || slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool {
-		return o.State == schedule.Seen && forbids(level, a, formOf(&o))
-	})
-}
-
 // holds reports whether nothing that a level forbids was seen, or left undecided. For what
 // real time forbids load must have looked.
 func (l *Level) holds(level isolation.Level) bool {
-	for _, a := range schedule.Anomalies() {
-		open := slices.ContainsFunc(l.Anomalies[a.String()].Variants, func(o schedule.Outcome) bool {
-			return o.State == schedule.Undecided && forbids(level, a, formOf(&o))
-		})
-		if open || l.seen(a, level) {
-			return false
-		}
-	}
-	if forbids(level, schedule.StaleRead, form{}) && l.Anomalies[schedule.StaleRead.String()].Load != LoadNotSeen {
-		return false
-	}
-	return !l.named(level)
+	by := l.outcomes(anyForbids(level))
+	looked := l.Anomalies[schedule.StaleRead.String()].Load == LoadNotSeen
+	return by[schedule.Seen]+by[schedule.Undecided] == 0 && !l.named(level) &&
+		(looked || !forbids(level, schedule.StaleRead, form{}))
 }
 
 // tried reports whether anything was looked for at all.
 func (l *Level) tried() bool {
-	for _, c := range l.Anomalies {
-		if looked(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(l.Anomalies)), looked)
 }
 
 func looked(c *Cell) bool {
@@ -237,10 +227,7 @@ func looked(c *Cell) bool {
 
 // undecided reports whether a schedule or a run could not be decided.
 func (l *Level) undecided() bool {
-	for _, c := range l.Anomalies {
-		if slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool { return o.State == schedule.Undecided }) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(l.Loads, func(r Load) bool { return r.Verdict == unknownVerdict })
+	every := func(schedule.Anomaly, form) bool { return true }
+	return l.outcomes(every)[schedule.Undecided] > 0 ||
+		slices.ContainsFunc(l.Loads, func(r Load) bool { return r.Verdict == unknownVerdict })
 }

@@ -23,27 +23,23 @@ type sqlTable struct {
 	index    bool // the table that is there has one
 
 	readOne, readTwo, readAll, write, add, insert, delete, addAll, deleteAll *db.Statement
-	byRange, byAmount                                                        sqlPredicate
+	byRange, byAmount                                                        map[Kind]*db.Statement
 
 	noUpdateLock, noShareLock bool // the database has no such SELECT
 }
 
-// sqlPredicate is the statements with one form of a predicate. A comparison for equality lets
-// every planner use the index.
-type sqlPredicate struct {
-	find, findUpdate, findShare, addWhere, deleteWhere *db.Statement
-}
+const selects = "SELECT id, amount FROM " + tableName
 
-func newPredicate(d *db.Dialect, where string) sqlPredicate {
+// byPredicate returns the statements with one form of a predicate, by the kind of operation. A
+// comparison for equality lets every planner use the index.
+func byPredicate(d *db.Dialect, where string) map[Kind]*db.Statement {
 	found := func(lock string) *db.Statement { return d.Statement(selects+where+lock, db.Integer, db.Integer) }
-	return sqlPredicate{
-		find: found(""), findUpdate: found(d.ForUpdate), findShare: found(d.ForShare),
-		addWhere:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + where),
-		deleteWhere: d.Counted("DELETE FROM " + tableName + where),
+	return map[Kind]*db.Statement{
+		Find: found(""), FindUpdate: found(d.ForUpdate), FindShare: found(d.ForShare),
+		AddWhere:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + where),
+		DeleteWhere: d.Counted("DELETE FROM " + tableName + where),
 	}
 }
-
-const selects = "SELECT id, amount FROM " + tableName
 
 // NewSQL returns the table in a database of the model of SQL.
 func NewSQL(database db.SQL) Table {
@@ -61,8 +57,8 @@ func NewSQL(database db.SQL) Table {
 		delete:    d.Counted("DELETE FROM " + tableName + byID),
 		addAll:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}"),
 		deleteAll: d.Statement("DELETE FROM " + tableName),
-		byRange:   newPredicate(d, " WHERE amount >= {integer} AND amount < {integer}"),
-		byAmount:  newPredicate(d, " WHERE amount = {integer}"),
+		byRange:   byPredicate(d, " WHERE amount >= {integer} AND amount < {integer}"),
+		byAmount:  byPredicate(d, " WHERE amount = {integer}"),
 
 		noUpdateLock: d.ForUpdate == "",
 		noShareLock:  d.ForShare == "",
@@ -214,19 +210,12 @@ func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
 	case AddAll:
 		return t.addAll, integers(o.Amount)
 	}
-	predicate, bounds := &t.byRange, []int64{t.number + o.Low, t.number + o.High}
+	statements, bounds := t.byRange, []int64{t.number + o.Low, t.number + o.High}
 	if o.equal() {
-		predicate, bounds = &t.byAmount, bounds[:1]
+		statements, bounds = t.byAmount, bounds[:1]
 	}
-	switch o.Kind {
-	case Find:
-		return predicate.find, integers(bounds...)
-	case FindUpdate:
-		return predicate.findUpdate, integers(bounds...)
-	case FindShare:
-		return predicate.findShare, integers(bounds...)
-	case AddWhere:
-		return predicate.addWhere, integers(append([]int64{o.Amount}, bounds...)...)
+	if o.Kind == AddWhere {
+		bounds = append([]int64{o.Amount}, bounds...)
 	}
-	return predicate.deleteWhere, integers(bounds...)
+	return statements[o.Kind], integers(bounds...)
 }

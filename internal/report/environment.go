@@ -63,16 +63,14 @@ func (e *Environment) Text(other string) string {
 }
 
 func (e *Environment) facts() []Setting {
-	memory, kernel := "", ""
+	memory := ""
 	if e.MemoryBytes != 0 {
 		memory = bytesText(e.MemoryBytes) + " memory"
 	}
-	if e.Kernel != "" {
-		kernel = "kernel " + e.Kernel
-	}
+	system := append([]string{e.System}, labelled("kernel ", e.Kernel)...)
 	return present(
 		Setting{"processor", e.Processor}, Setting{"cores", joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText())},
-		Setting{"governor", e.Governor}, Setting{"memory", memory}, Setting{"system", joinedBy(", ", e.System, kernel)},
+		Setting{"governor", e.Governor}, Setting{"memory", memory}, Setting{"system", joinedBy(", ", system...)},
 		Setting{"run directory", e.RunDirectory.text()}, Setting{"container", e.limitText()})
 }
 

@@ -16,12 +16,12 @@ import (
 // ReadFile reads a file of at most so many bytes in a directory. what is its noun for errors. If there is no
 // file, the error is an fs.ErrNotExist.
 func ReadFile[T any](dir, name, what string, most int64, parse func([]byte) (*T, error)) (*T, error) {
+	var data []byte
 	file, err := os.Open(filepath.Join(dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("read the %s in %s: %w", what, dir, err)
+	if err == nil {
+		defer file.Close()
+		data, err = io.ReadAll(io.LimitReader(file, most+1))
 	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the %s in %s: %w", what, dir, err)
 	}

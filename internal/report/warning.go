@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // WarningKind names what a reader must know before the figures of a run.
@@ -248,12 +249,7 @@ func (r *Result) LoopWarning() *Warning {
 
 // Starved reports whether the host was starved according to a warning.
 func (r *Result) Starved() bool {
-	for i := range r.Warnings {
-		if r.Warnings[i].ofHost() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.ofHost() })
 }
 
 func percent(share float64) string {

@@ -40,6 +40,7 @@ const (
 type anomalyText struct{ short, long string }
 
 var anomalyTexts = [...]anomalyText{
+	0:         {"unknown anomaly", "unknown anomaly"},
 	G0:        {"G0", "dirty write"},
 	G1a:       {"G1a", "aborted read"},
 	G1b:       {"G1b", "intermediate read"},
@@ -55,7 +56,15 @@ var anomalyTexts = [...]anomalyText{
 	StaleRead: {"stale read", "a committed write is not seen by a later transaction"},
 }
 
-// Anomalies are all of them, in order.
+// text returns the texts of an anomaly.
+func (a Anomaly) text() anomalyText {
+	if int(a) >= len(anomalyTexts) {
+		a = 0
+	}
+	return anomalyTexts[a]
+}
+
+// Anomalies returns all anomalies, in order.
 func Anomalies() (list []Anomaly) {
 	for a := G0; a <= StaleRead; a++ {
 		list = append(list, a)
@@ -63,21 +72,11 @@ func Anomalies() (list []Anomaly) {
 	return list
 }
 
-// String is the name in the literature: G0, P4, G-single.
-func (a Anomaly) String() string {
-	if a == 0 || int(a) >= len(anomalyTexts) {
-		return "unknown anomaly"
-	}
-	return anomalyTexts[a].short
-}
+// String returns the name in the literature, such as G0, P4 or G-single.
+func (a Anomaly) String() string { return a.text().short }
 
-// Text says in words what it is.
-func (a Anomaly) Text() string {
-	if a == 0 || int(a) >= len(anomalyTexts) {
-		return "unknown anomaly"
-	}
-	return anomalyTexts[a].long
-}
+// Text returns the anomaly in words.
+func (a Anomaly) Text() string { return a.text().long }
 
 // Parse finds an anomaly by its short name.
 func Parse(name string) (Anomaly, bool) {

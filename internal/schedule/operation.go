@@ -66,12 +66,9 @@ func (o Operation) String() string {
 		return fmt.Sprintf("insert %d=%d", o.IDs[0], o.Amount)
 	case Delete:
 		return fmt.Sprintf("delete row %d", o.IDs[0])
-	case Find:
-		return "find rows with " + o.predicate()
-	case FindUpdate:
-		return "find for update rows with " + o.predicate()
-	case FindShare:
-		return "find for share rows with " + o.predicate()
+	case Find, FindUpdate, FindShare:
+		how := map[Kind]string{FindUpdate: "for update ", FindShare: "for share "}[o.Kind]
+		return "find " + how + "rows with " + o.predicate()
 	case AddAll:
 		return fmt.Sprintf("add %d to all rows", o.Amount)
 	case AddWhere:

@@ -12,6 +12,7 @@ import (
 // so that a step which waits holds nobody up.
 type worker struct {
 	client Client
+	where  int // the number of the replica that it is on; -1: on the table itself
 	jobs   chan func()
 	done   chan *executed
 	// What follows belongs to the play.
@@ -22,8 +23,8 @@ type worker struct {
 	pending []*Step   // steps whose turn came while the session was waiting
 }
 
-func newWorker(c Client) *worker {
-	w := &worker{client: c, jobs: make(chan func()), done: make(chan *executed, 1)}
+func newWorker(c Client, where int) *worker {
+	w := &worker{client: c, where: where, jobs: make(chan func()), done: make(chan *executed, 1)}
 	go func() {
 		for job := range w.jobs {
 			job()

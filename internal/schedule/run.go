@@ -69,8 +69,7 @@ type Runner struct {
 	isolation string
 	options   Options
 	workers   []*worker
-	readers   map[int][]*worker // by the number of the replica
-	replica   int               // the next one
+	replica   int // the next one
 }
 
 // NewRunner makes a runner, which opens sessions as it needs them.
@@ -90,12 +89,7 @@ func (r *Runner) Close() error {
 	for _, w := range r.workers {
 		errs = append(errs, w.close())
 	}
-	for _, list := range r.readers {
-		for _, w := range list {
-			errs = append(errs, w.close())
-		}
-	}
-	r.workers, r.readers = nil, nil
+	r.workers = nil
 	return errors.Join(errs...)
 }
 
@@ -211,9 +205,6 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 			return true
 		}
 		r.workers = slices.DeleteFunc(r.workers, over)
-		for i, list := range r.readers {
-			r.readers[i] = slices.DeleteFunc(list, over)
-		}
 	}
 	return err
 }
@@ -223,33 +214,38 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 // begins with.
 func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, err error) {
 	taken := map[int]int{} // sessions of each replica, and of the table as -1
-	session := func(where int, list []*worker, table Table) ([]*worker, error) {
-		if taken[where]++; taken[where] > len(list) {
-			c, err := table.Client(ctx, r.isolation)
-			if err != nil {
-				return list, fmt.Errorf("open a session: %w", err)
+	session := func(where int, table Table) error {
+		number := 0
+		for _, w := range r.workers {
+			if w.where != where {
+				continue
 			}
-			list = append(list, newWorker(c))
+			if number++; number > taken[where] {
+				taken[where]++
+				workers = append(workers, w)
+				return nil
+			}
 		}
-		workers = append(workers, list[taken[where]-1])
-		return list, nil
+		c, err := table.Client(ctx, r.isolation)
+		if err != nil {
+			return fmt.Errorf("open a session: %w", err)
+		}
+		taken[where]++
+		w := newWorker(c, where)
+		r.workers, workers = append(r.workers, w), append(workers, w)
+		return nil
 	}
 	for t := range s.transactions() {
-		if len(r.options.Replicas) == 0 || !s.readOnly(t+1) {
-			if r.workers, err = session(-1, r.workers, r.table); err != nil {
+		where, table := -1, r.table
+		if len(r.options.Replicas) > 0 && s.readOnly(t+1) {
+			where = r.replica % len(r.options.Replicas)
+			table = r.options.Replicas[where]
+			r.replica++
+			if err := caughtUp(ctx, table, s.start()); err != nil {
 				return nil, err
 			}
-			continue
 		}
-		i := r.replica % len(r.options.Replicas)
-		r.replica++
-		if err := caughtUp(ctx, r.options.Replicas[i], s.start()); err != nil {
-			return nil, err
-		}
-		if r.readers == nil {
-			r.readers = map[int][]*worker{}
-		}
-		if r.readers[i], err = session(i, r.readers[i], r.options.Replicas[i]); err != nil {
+		if err := session(where, table); err != nil {
 			return nil, err
 		}
 	}

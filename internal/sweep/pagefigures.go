@@ -51,38 +51,49 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	return stats.FitScaling(string(axis), sizes)
 }
 
+// remarks are what a reader must know of a step. note is a sentence about all such steps, and short
+// a remark beside the verdict of one.
+var remarks = []struct {
+	is          func(axis Axis, p *Point) bool
+	note, short string
+}{
+	{is: func(_ Axis, p *Point) bool { return p.Verdict == "invalid" },
+		note: "Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, " +
+			"say nothing about its speed."},
+	{is: func(_ Axis, p *Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" },
+		note: "Not decided: %s. Whether the database kept its promise there is unknown."},
+	{is: func(_ Axis, p *Point) bool { return p.Objectives == report.ObjectiveMissed },
+		note: "Objectives missed: %s.", short: "objectives missed"},
+	{is: func(_ Axis, p *Point) bool { return p.Objectives == report.ObjectiveUnknown },
+		note: "Objectives that could not be decided: %s.", short: "objectives not decided"},
+	{is: func(_ Axis, p *Point) bool { return p.Unsteady }, short: "unsteady",
+		note: "No steady state: %s. The measurements of these steps depend on when they ended."},
+	{is: func(_ Axis, p *Point) bool { return p.Starved }, short: "host starved",
+		note: "The host was starved: %s. Other programs, the hypervisor or a CPU limit took processors that these steps needed, " +
+			"so the database may be faster than measured."},
+	{is: func(_ Axis, p *Point) bool { return p.TPS == nil },
+		note: "No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up."},
+	{is: func(_ Axis, p *Point) bool { return p.TPS != nil && !above(p.TPS) },
+		note: "Nothing was committed in what was measured: %s."},
+	{is: func(axis Axis, p *Point) bool { return axis == Rate && p.behind() }, short: "rate not kept",
+		note: "The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up."},
+}
+
+// shortRemarks returns the remarks beside the verdict of a step.
+func shortRemarks(axis Axis, p *Point) (list []string) {
+	for _, r := range remarks {
+		if r.short != "" && r.is(axis, p) {
+			list = append(list, r.short)
+		}
+	}
+	return list
+}
+
 // notes returns the facts that a reader must know before the measurements.
 func notes(axis Axis, points []Point) []report.Note {
 	n := &report.Notes{}
-	example := func(status string) string {
-		for _, p := range points {
-			if _, text, _ := strings.Cut(p.ObjectivesText, ": "); p.Objectives == status && text != "" {
-				return fmt.Sprintf(" At %s: %s.", step(axis, p.Value), text)
-			}
-		}
-		return ""
-	}
-	for _, kind := range []struct {
-		add  func(format string, args ...any)
-		is   func(*Point) bool
-		text string
-	}{
-		{n.Warn, func(p *Point) bool { return p.Verdict == "invalid" },
-			"Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed."},
-		{n.Warn, func(p *Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" },
-			"Not decided: %s. Whether the database kept its promise there is unknown."},
-		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveMissed }, "Objectives missed: %s." + example(report.ObjectiveMissed)},
-		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveUnknown }, "Objectives that could not be decided: %s." + example(report.ObjectiveUnknown)},
-		{n.Warn, func(p *Point) bool { return p.Unsteady }, "No steady state: %s. The measurements of these steps depend on when they ended."},
-		{n.Warn, func(p *Point) bool { return p.Starved },
-			"The host was starved: %s. Other programs, the hypervisor or a CPU limit took processors that these steps needed, so the database may be faster than measured."},
-		{n.Warn, func(p *Point) bool { return p.TPS == nil },
-			"No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up."},
-		{n.Warn, func(p *Point) bool { return p.TPS != nil && !above(p.TPS) }, "Nothing was committed in what was measured: %s."},
-		{n.Note, func(p *Point) bool { return axis == Rate && p.behind() },
-			"The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up."},
-	} {
-		are := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !kind.is(&p) })
+	for i, r := range remarks {
+		are := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !r.is(axis, &p) })
 		var steps []string
 		for _, p := range merge(are) {
 			name := step(axis, p.Value)
@@ -91,9 +102,20 @@ func notes(axis Axis, points []Point) []report.Note {
 			}
 			steps = append(steps, name)
 		}
-		if len(steps) > 0 {
-			kind.add("%s", strings.Replace(kind.text, "%s", strings.Join(steps, ", "), 1))
+		if len(steps) == 0 {
+			continue
 		}
+		add, example := n.Warn, ""
+		if i == len(remarks)-1 { // the rate was too high, which says nothing against the measurements of other steps
+			add = n.Note
+		}
+		for _, p := range are {
+			if _, text, _ := strings.Cut(p.ObjectivesText, ": "); text != "" && strings.HasPrefix(r.short, "objectives") {
+				example = fmt.Sprintf(" At %s: %s.", step(axis, p.Value), text)
+				break
+			}
+		}
+		add("%s", strings.Replace(r.note, "%s", strings.Join(steps, ", "), 1)+example)
 	}
 	return n.All()
 }
@@ -267,7 +289,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 }
 
 func rowMark(axis Axis, p Point) string {
-	if p.Verdict == "valid" && (p.Unsteady || p.Starved || p.Objectives == report.ObjectiveMissed || p.Objectives == report.ObjectiveUnknown || axis == Rate && p.behind()) {
+	if p.Verdict == "valid" && len(shortRemarks(axis, &p)) > 0 {
 		return "warning"
 	}
 	return report.VerdictMark(p.Verdict)
@@ -278,22 +300,7 @@ func verdictText(axis Axis, p Point) string {
 	if p.Verdict == "invalid" {
 		text = "INVALID"
 	}
-	switch p.Objectives {
-	case report.ObjectiveMissed:
-		text += ", objectives missed"
-	case report.ObjectiveUnknown:
-		text += ", objectives not decided"
-	}
-	if p.Unsteady {
-		text += ", unsteady"
-	}
-	if p.Starved {
-		text += ", host starved"
-	}
-	if axis == Rate && p.behind() {
-		text += ", rate not kept"
-	}
-	return text
+	return strings.Join(append([]string{text}, shortRemarks(axis, &p)...), ", ")
 }
 
 func pageInterval(p Point) string {

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -183,4 +184,225 @@ func TPS(series []Second, from, to int) (middle, most *float64) {
 func Median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+// Gap is a time without commits between two commits, relative to the run's start. The zero Gap stands for
+// fewer than two commits.
+//
+// A Gap of at least the resolution is exact to the nanosecond. A shorter one only shows that no gap reaches
+// the resolution. The resolution is a millisecond for runs up to 17 minutes, and doubles each time the run is
+// twice as long.
+type Gap struct{ From, To time.Duration }
+
+// Length returns the length of the gap.
+func (g Gap) Length() time.Duration { return g.To - g.From }
+
+const (
+	firstWidth = int64(time.Millisecond)
+	maxCells   = 1 << 20
+)
+
+// commits keeps the first and the last commit of each time cell. A gap of at least a cell's width lies between two
+// cells. So it is found exactly, in any order of the commits (the linear-time maximum gap, Gonzalez 1975).
+type commits struct {
+	cells   []cell
+	doubled uint // how often the width was
+}
+
+// width returns the width of a cell in nanoseconds.
+func (c *commits) width() int64 { return firstWidth << c.doubled }
+
+// cell holds the times of two commits, where 1 is the run's start and 0 means none.
+type cell struct{ first, last int64 }
+
+// add adds one commit at t ≥ 0.
+func (c *commits) add(t int64) {
+	for t/c.width() >= maxCells {
+		c.widen()
+	}
+	n := int(t / c.width())
+	c.cells = grown(c.cells, n)
+	cell := &c.cells[n]
+	if cell.first == 0 || t < cell.first {
+		cell.first = t + 1
+	}
+	cell.last = max(cell.last, t+1)
+}
+
+// widen merges pairs of adjacent cells.
+func (c *commits) widen() {
+	for i, half := range c.cells {
+		if i%2 == 0 {
+			c.cells[i/2] = half
+			continue
+		}
+		joined := &c.cells[i/2]
+		joined.first, joined.last = cmp.Or(joined.first, half.first), cmp.Or(half.last, joined.last)
+	}
+	n := (len(c.cells) + 1) / 2
+	clear(c.cells[n:])
+	c.cells = c.cells[:n]
+	c.doubled++
+}
+
+// longestOf returns the longest time between two commits within one of the phases, which must be in order.
+func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
+	first := true // the gap before the first commit
+	for from, to := range c.between(0) {
+		for len(phases) > 0 && phases[0].To < to {
+			phases = phases[1:]
+		}
+		if !first && len(phases) > 0 && from >= phases[0].From {
+			longest = max(longest, to-from)
+		}
+		first = false
+	}
+	return longest
+}
+
+// after returns t, or the end of the gap longer than noise that contains t.
+func (c *commits) after(t, noise time.Duration) time.Duration {
+	for from, to := range c.between(0) {
+		if from <= t && t < to && to-from > noise {
+			return to
+		}
+		if from > t {
+			break
+		}
+	}
+	return t
+}
+
+// between yields the gaps in order: from the run's start to the first commit, between commits, and from the
+// last commit to end if that is later.
+func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Duration] {
+	return func(yield func(from, to time.Duration) bool) {
+		last := time.Duration(0)
+		for _, cell := range c.cells {
+			if cell.first == 0 {
+				continue
+			}
+			if !yield(last, time.Duration(cell.first-1)) {
+				return
+			}
+			last = time.Duration(cell.last - 1)
+		}
+		if end > last {
+			yield(last, end)
+		}
+	}
+}
+
+// LeastSilence is the shortest time without a request that counts as silence. Every database has shorter
+// pauses.
+const LeastSilence = leastNoise
+
+// longAgainst is the factor by which a silence must exceed the latency.
+const longAgainst = 10
+
+// SilenceFrom returns the time without a request that counts as long, given the 99th percentile of the
+// latency.
+func SilenceFrom(p99 time.Duration) time.Duration { return max(LeastSilence, longAgainst*p99) }
+
+// Silence is the time in which clients that waited for the database sent nothing. The requests that they
+// would have sent are in no percentile (coordinated omission). Its lengths are exact to two cells; see
+// silences. The zero Silence means none.
+type Silence struct {
+	Total   time.Duration
+	Longest Gap
+	Count   int
+}
+
+// silences counts, for each time cell, the requests that were sent, and those that began and stopped waiting
+// for a reply. A cell is a millisecond wide in a run of up to 17 minutes; the width doubles each time the run
+// is twice as long. It takes at most 8 MB.
+type silences struct {
+	cells   []request
+	doubled uint  // how often the width was
+	last    int64 // when the last request was sent
+}
+
+type request struct {
+	sent    uint32
+	waiting int32 // more wait at its end than at its beginning
+}
+
+func (s *silences) width() int64 { return firstWidth << s.doubled }
+
+// cell returns the number of the cell of a time. Division by a constant is cheap.
+func (s *silences) cell(at int64) int { return int(at / firstWidth >> s.doubled) }
+
+// add counts one request with its intended start, its actual start and its end.
+func (s *silences) add(due, sent, end int64) {
+	for s.cell(end) >= maxCells {
+		s.widen()
+	}
+	s.last = max(s.last, sent)
+	last := s.cell(end)
+	s.cells = grown(s.cells, last)
+	began := min(max(s.cell(due), 0), last)
+	s.cells[last].waiting--
+	s.cells[began].waiting++
+	if sent == due {
+		s.cells[began].sent++
+		return
+	}
+	s.cells[min(max(s.cell(sent), 0), last)].sent++
+}
+
+// widen merges pairs of adjacent cells.
+func (s *silences) widen() {
+	for i, half := range s.cells {
+		if i%2 == 0 {
+			s.cells[i/2] = half
+			continue
+		}
+		s.cells[i/2].sent += half.sent
+		s.cells[i/2].waiting += half.waiting
+	}
+	n := (len(s.cells) + 1) / 2
+	clear(s.cells[n:])
+	s.cells = s.cells[:n]
+	s.doubled++
+}
+
+// LastSent returns when the last request was sent, relative to the run's start.
+func (t *Timeline) LastSent() time.Duration { return time.Duration(t.requests.last) }
+
+// Silence returns the silence of a closed loop in [from, to], counting periods of at least least. If the
+// clients pause between transactions, only time in which one waits for a reply counts; otherwise they always
+// wait.
+func (t *Timeline) Silence(from, to, least time.Duration, pauses bool) (s Silence) {
+	w := t.requests.width()
+	var waiting int64
+	begin := from
+	end := func(at time.Duration) {
+		if g := (Gap{From: begin, To: min(at, to)}); g.Length() >= least {
+			s.Total += g.Length()
+			s.Count++
+			if g.Length() > s.Longest.Length() {
+				s.Longest = g
+			}
+		}
+	}
+	for i, c := range t.requests.cells {
+		at := time.Duration(int64(i) * w)
+		if at >= to {
+			break
+		}
+		before := waiting
+		waiting += int64(c.waiting)
+		next := at + time.Duration(w)
+		if next <= from {
+			continue
+		}
+		if c.sent > 0 || pauses && (before <= 0 || waiting <= 0) {
+			end(at)
+			begin = max(next, from)
+		}
+	}
+	if known := time.Duration(int64(len(t.requests.cells)) * w); !pauses || known >= to {
+		end(to)
+	}
+	return s
 }

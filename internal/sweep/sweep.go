@@ -4,13 +4,16 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stroppy/internal/report"
+	"stroppy/internal/stats"
 )
 
 // Axis is the setting that the steps differ in. The zero value is none.
@@ -201,4 +204,195 @@ func ValueName(axis Axis, value float64) string {
 		return "maximum"
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+// The profile of the rate, after VoltDB's "Three Nodes, Highly Available
+// Cluster, ~1 Million Transactions/second" (2013): first the maximum
+// rate, then steps down by a tenth of it, below 70 % by half.
+var backOff = []float64{0.9, 0.8, 0.7, 0.35, 0.175, 0.0875}
+
+// Near the knee the profile is refined: between two neighbouring rates
+// of which the higher has more than bend times the other's 99th percentile.
+const (
+	bend       = 2
+	finest     = 0.02 // of the fastest rate: two neighbours nearer than that get no rate between them
+	refineMost = 4
+)
+
+// profile returns the next rate.
+func (s Spec) profile(done []Point) (float64, bool) {
+	if count(done, 0) < max(1, s.Repeat) {
+		return 0, true
+	}
+	once := merge(done)
+	maximum := once[slices.IndexFunc(once, func(p Point) bool { return p.Value == 0 })]
+	if !above(maximum.TPS) {
+		return 0, false // it did nothing, or nobody knows what, and so has no curve
+	}
+	planned := make([]float64, len(backOff))
+	for i, share := range backOff {
+		planned[i] = rounded(share * *maximum.TPS)
+		if count(done, planned[i]) < max(1, s.Repeat) {
+			return planned[i], true
+		}
+	}
+	for _, p := range once {
+		if count(done, p.Value) < s.Repeat {
+			return p.Value, true
+		}
+	}
+	return refine(once, planned, *maximum.TPS)
+}
+
+// refine returns, of steps that have a value each, the rate between the two neighbours whose latencies differ most.
+func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
+	open := slices.DeleteFunc(slices.Clone(done), func(p Point) bool { return p.Value <= 0 })
+	extra := slices.DeleteFunc(slices.Clone(open), func(p Point) bool { return slices.Contains(planned, p.Value) })
+	if len(extra) >= refineMost {
+		return 0, false
+	}
+	slices.SortFunc(open, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
+	best, steepest := 0.0, float64(bend)
+	for i := 1; i < len(open); i++ {
+		low, high := open[i-1], open[i]
+		middle := rounded((low.Value + high.Value) / 2)
+		if high.Value-low.Value <= finest*fastest || has(done, middle) || !above(low.P99MS) || !above(high.P99MS) {
+			continue
+		}
+		if ratio := *high.P99MS / *low.P99MS; ratio > steepest {
+			best, steepest = middle, ratio
+		}
+	}
+	return best, best > 0
+}
+
+func has(done []Point, value float64) bool {
+	return slices.ContainsFunc(done, func(p Point) bool { return p.Value == value })
+}
+
+// rounded keeps three digits, so that a rate can be read and repeated.
+func rounded(v float64) float64 {
+	if v <= 0 {
+		return 0
+	}
+	return max(1, report.Rounded(v, 3))
+}
+
+// These bound the repeats of all steps near a knee, and the time of a step at a rate unless more is
+// requested.
+const (
+	confirmMost = 12
+	longest     = time.Minute
+)
+
+// merge returns one point for each value, in the order in which the values first appear. It has the median of
+// each figure, the worst verdict, and the range of several throughputs instead of an interval.
+func merge(points []Point) []Point {
+	var merged []Point
+	for _, p := range points {
+		if has(merged, p.Value) {
+			continue
+		}
+		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
+		merged = append(merged, together(same))
+	}
+	return merged
+}
+
+// objectives are the statuses, the worst last.
+var objectives = []string{"", report.ObjectiveMet, report.ObjectiveUnknown, report.ObjectiveMissed}
+
+// objectivesOf returns the worst status of the objectives of all steps.
+func objectivesOf(points []Point) string {
+	worst := 0
+	for _, p := range points {
+		worst = max(worst, slices.Index(objectives, p.Objectives))
+	}
+	return objectives[worst]
+}
+
+func together(same []Point) Point {
+	m := same[0]
+	if len(same) == 1 {
+		return m
+	}
+	middle := func(figure func(*Point) *float64) *float64 {
+		if known := figures(same, figure); len(known) > 0 {
+			return new(stats.Median(known))
+		}
+		return nil
+	}
+	for key, measure := range m.measures() {
+		*measure = middle(func(p *Point) *float64 { return *p.measures()[key] })
+	}
+	m.Left = *middle(func(p *Point) *float64 { return &p.Left })
+	m.Backlog = uint64(*middle(func(p *Point) *float64 { return new(float64(p.Backlog)) }))
+	m.Low, m.High = spread(same, func(p *Point) *float64 { return p.TPS })
+	for _, p := range same[1:] {
+		m.Unsteady, m.Starved = m.Unsteady || p.Unsteady, m.Starved || p.Starved
+		if worse := slices.Index(objectives, p.Objectives); worse > slices.Index(objectives, m.Objectives) {
+			m.Objectives, m.ObjectivesText = p.Objectives, p.ObjectivesText
+		}
+		if p.Verdict == "invalid" || m.Verdict == "valid" {
+			m.Verdict = p.Verdict
+		}
+	}
+	return m
+}
+
+func p99(p *Point) *float64 { return p.P99MS }
+
+// figures returns the known values.
+func figures(points []Point, figure func(*Point) *float64) (known []float64) {
+	for i := range points {
+		if x := figure(&points[i]); x != nil {
+			known = append(known, *x)
+		}
+	}
+	return known
+}
+
+// spread returns the least and the greatest known value, or nil.
+func spread(points []Point, figure func(*Point) *float64) (least, most *float64) {
+	known := figures(points, figure)
+	if len(known) == 0 {
+		return nil, nil
+	}
+	return new(slices.Min(known)), new(slices.Max(known))
+}
+
+// repeated reports whether a step was measured more than once.
+func repeated(points []Point) bool { return len(merge(points)) < len(points) }
+
+func count(done []Point, value float64) (n int) {
+	for _, p := range done {
+		if p.Value == value {
+			n++
+		}
+	}
+	return n
+}
+
+// confirm returns the rate that must be measured once more before a knee is claimed.
+func (s Spec) confirm(done []Point) (float64, bool) {
+	if s.Axis != Rate {
+		return 0, false
+	}
+	extra := 0
+	for _, p := range merge(done) {
+		extra += max(0, count(done, p.Value)-max(1, s.Repeat))
+	}
+	k := knee(done)
+	return k.Repeat, k.Repeat > 0 && extra < confirmMost
+}
+
+// Lengthened returns how long a step at a rate is measured, so that its 99th percentile has enough samples. A
+// quarter more are due, because some are refused or aborted. The result is at least the requested time, and
+// at most a minute longer.
+func Lengthened(rate float64, asked time.Duration) time.Duration {
+	if !(rate > 0) {
+		return asked
+	}
+	seconds := math.Ceil(1.25 * float64(stats.LeastSamples(0.99)) / rate)
+	return max(asked, time.Duration(min(seconds, longest.Seconds()))*time.Second)
 }

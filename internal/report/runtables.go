@@ -381,3 +381,240 @@ func settingsTables(title, name, value string, list []Setting) []DataTable {
 	}
 	return []DataTable{t}
 }
+
+// faultLines returns faultTables for a text: fewer columns, and the rest below each row.
+func faultLines(r *Result, live bool) []DataTable {
+	t := NewTable("", "", []int{1}, "at", "fault", "outage", "back in", "tps before", "during", "after", "in doubt")
+	for _, f := range r.Faults {
+		row := faultRow(f, live)
+		c := row.Cells
+		if c[9] != none || c[10] != none {
+			during := c[10] + " during"
+			if c[11] != none {
+				during += fmt.Sprintf(" (no commit in %s of that time)", c[11])
+			}
+			row.Below = append(row.Below, fmt.Sprintf("p99 in ms %s before, %s, %s after", c[9], during, c[12]))
+		}
+		row.Cells = []string{c[2], f.Fault, c[4], c[5], c[6], c[7], c[8], c[13]}
+		t.Rows = append(t.Rows, row)
+	}
+	return []DataTable{t}
+}
+
+// allDue is the key in Drive.Outcomes of all that was due.
+const allDue = "all"
+
+// lacking marks a measurement of the committed transactions that would change if all due transactions had
+// been answered.
+const lacking = "*"
+
+// measurements returns the measurements, with the share of the transactions that each describes: all of them
+// for max. The mean is taken like p99, because few transactions move it little.
+func (l *Latency) measurements() []measurement {
+	return []measurement{
+		{"mean", 0.99, l.Mean}, {"p50", 0.50, l.P50}, {"p90", 0.90, l.P90}, {"p95", 0.95, l.P95},
+		{"p99", 0.99, l.P99}, {"p999", 0.999, l.P999}, {"max", 1, l.Max},
+	}
+}
+
+type measurement struct {
+	key   string // in result.json
+	share float64
+	value float64 // in milliseconds
+}
+
+func (m measurement) text() string { return LatencyText(m.value) }
+
+// of returns the measurement of a key; nil if it is not known.
+func (l *Latency) of(key string) *float64 {
+	if l == nil {
+		return nil
+	}
+	for _, m := range l.measurements() {
+		if m.key == key {
+			return &m.value
+		}
+	}
+	return nil
+}
+
+// cells returns a name and the measurements as write formats them.
+func (l *Latency) cells(name string, write func(measurement) string) []string {
+	if l == nil {
+		return []string{name, NotKnown, none, none, none, none, none, none}
+	}
+	cells := []string{name}
+	for _, m := range l.measurements() {
+		cells = append(cells, write(m))
+	}
+	return cells
+}
+
+// lost counts the due transactions that neither committed nor were rejected by a rule of the
+// workload, and all due transactions.
+func (d *Drive) lost() (lost, due uint64) {
+	lost = d.Aborted + d.Unknown + d.Backlog + d.Shed
+	return lost, lost + d.Committed + d.Rejected.total()
+}
+
+// committedText writes a measurement of the committed transactions, and marks one whose
+// share leaves no room for what was lost.
+func (d *Drive) committedText(m measurement) string {
+	if lost, due := d.lost(); d.Outcomes[allDue] != nil && float64(lost) > (1-m.share)*float64(due) {
+		return m.text() + lacking
+	}
+	return m.text()
+}
+
+// outcomeCells returns the measurements of one outcome, with a mark at lower bounds.
+func (d *Drive) outcomeCells(name string) []string {
+	if name != allDue {
+		return d.Outcomes[name].cells(name, measurement.text)
+	}
+	return d.Outcomes[name].cells("all due", func(m measurement) string {
+		if slices.Contains(d.DueAtLeast, m.key) {
+			return "≥" + m.text()
+		}
+		return m.text()
+	})
+}
+
+// lackingText describes the due transactions that the measurements leave out.
+func (d *Drive) lackingText() string {
+	lost, due := d.lost()
+	if lost == 0 || d.Outcomes[allDue] == nil {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    uint64
+		what string
+	}{{d.Aborted, "aborted"}, {d.Unknown, "in doubt"}, {d.Backlog, "not sent before the end"}, {d.Shed, "shed"}} {
+		if p.n > 0 {
+			parts = append(parts, Group(p.n)+" "+p.what)
+		}
+	}
+	text := fmt.Sprintf("%s of the transactions that were due were not done (%s). The measurements of committed ones leave them out. All due counts them with the time that they had taken or waited",
+		strings.Replace(share(lost, due), "< ", "less than ", 1), strings.Join(parts, ", "))
+	if len(d.DueAtLeast) > 0 {
+		text += ", which for some is a lower bound (≥)"
+	}
+	return text + "."
+}
+
+// kindsTable returns a row for each kind of transaction, the most frequent kind first.
+func (d *Drive) kindsTable(columns []string) DataTable {
+	t := NewTable("By kind of transaction", "Committed transactions, since due, in milliseconds. The share is of all that committed.",
+		[]int{0}, append([]string{"kind", "committed", "share", "per second"}, columns[1:]...)...)
+	names := slices.SortedFunc(maps.Keys(d.ByKind), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.Kinds[b], d.Kinds[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		rate := none
+		if d.Seconds > 0 {
+			rate = RateText(float64(d.Kinds[name]) / d.Seconds)
+		}
+		t.Add(append([]string{name, Group(d.Kinds[name]), share(d.Kinds[name], d.Committed), rate}, d.ByKind[name].cells("", measurement.text)[1:]...)...)
+	}
+	return t
+}
+
+// Acknowledgements record which server acknowledged writes when, by the server of the client's session. A
+// write that a look-up found was acknowledged by none.
+type Acknowledgements struct {
+	OnePrimary bool           `json:"one_primary"` // only one server may take writes, so an overlap is an error
+	Intervals  []Acknowledged `json:"intervals"`   // in order; an interval ends after a second without an acknowledged write
+	Overlaps   []Overlap      `json:"overlaps"`    // if only one server may take writes: the times in which two did
+}
+
+// Acknowledged is a time in which one server acknowledged writes.
+type Acknowledged struct {
+	Server          string   `json:"server"` // a node's name, or HOST:PORT
+	FromSeconds     float64  `json:"from_s"` // the first acknowledgement; the last is at to_s
+	ToSeconds       float64  `json:"to_s"`
+	Acknowledged    uint64   `json:"acknowledged"` // writes
+	Lost            *uint64  `json:"lost"`         // writes that are not in the end state; null if this is not known
+	LostFromSeconds *float64 `json:"lost_from_s"`  // the first acknowledgement of a lost write; null if there is none
+}
+
+// Overlap is a time in which two servers took writes, or were ready to. Each acknowledged writes that were
+// sent after the other had acknowledged one, or one was the leader while the other acknowledged some. The
+// counts cover the whole time.
+type Overlap struct {
+	FromSeconds float64        `json:"from_s"`
+	ToSeconds   float64        `json:"to_s"`
+	Servers     []Acknowledged `json:"servers"`
+}
+
+// text returns a sentence about an overlap.
+func (o *Overlap) text() string {
+	var each []string
+	took := "took"
+	for _, s := range o.Servers {
+		if s.Acknowledged == 0 {
+			took = "were ready to take"
+			each = append(each, s.Server+" had become the leader, and no client wrote to it")
+			continue
+		}
+		each = append(each, s.Server+" acknowledged "+s.countText())
+	}
+	return fmt.Sprintf("Two nodes %s writes for %s, from %s to %s: %s.",
+		took, seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
+}
+
+// lostText returns a sentence about writes that were acknowledged and lost.
+func (a *Acknowledged) lostText() string {
+	return fmt.Sprintf("%[2]s acknowledged %[1]s writes from %[3]s to %[4]s: %[5]s are lost, the first of them acknowledged at %[6]s.",
+		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
+}
+
+// countText counts the acknowledged writes of an overlap, and the lost ones among them.
+func (a *Acknowledged) countText() string {
+	text := Group(a.Acknowledged) + " then"
+	switch {
+	case a.Lost == nil:
+	case *a.Lost == 0:
+		text += ", of which none is lost"
+	case *a.Lost == 1:
+		text += ", of which 1 is lost"
+	default:
+		text += fmt.Sprintf(", of which %s are lost", Group(*a.Lost))
+	}
+	return text
+}
+
+// shown reports whether more than one server acknowledged writes, or one while another led.
+func (a *Acknowledgements) shown() bool {
+	if a == nil || len(a.Intervals) == 0 {
+		return false
+	}
+	other := func(i Acknowledged) bool { return i.Server != a.Intervals[0].Server }
+	if slices.ContainsFunc(a.Intervals, other) {
+		return true
+	}
+	return len(a.Overlaps) > 0
+}
+
+// mostAcknowledged bounds the rows of the table; result.json has all.
+const mostAcknowledged = 40
+
+// acknowledgedTables list which server acknowledged writes, and when.
+func acknowledgedTables(r *Result) []DataTable {
+	a := r.Acknowledgements
+	if !a.shown() {
+		return nil
+	}
+	t := NewTable("Writes acknowledged by node", "An interval ends where the node acknowledged no write for a second. Lost are those that are not in the end state.",
+		[]int{0}, "node", "from", "to", "acknowledged", "lost", "lost from")
+	for i, x := range a.Intervals {
+		if i == mostAcknowledged {
+			t.Note += fmt.Sprintf(" And %d more, in %s.", len(a.Intervals)-i, FileName)
+			break
+		}
+		t.Add(x.Server, atText(x.FromSeconds), atText(x.ToSeconds), Group(x.Acknowledged), Perhaps(x.Lost, Group), textOr(none, x.LostFromSeconds, atText))
+	}
+	if a.OnePrimary && len(a.Overlaps) == 0 {
+		t.Note += " No two nodes took writes at the same time."
+	}
+	return []DataTable{t}
+}

@@ -11,11 +11,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// falsifyCommit answers a commit with a lie, if one is drawn and there is something
-// to lie about.
+// falsifyCommit answers a commit with a false result if the script asks for one and the transaction allows it.
 func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err error) {
 	if s.stale != nil && s.written(s.stale) != (s.staleAs == LostUpdate) {
-		s.rollback(ctx) // it would be another anomaly than the one asked for
+		s.rollback(ctx) // it would be another anomaly than the script asks for
 		return true, aborted()
 	}
 	if s.stale != nil {
@@ -35,7 +34,7 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 	case fault == "":
 		return false, nil
 	}
-	if err := s.SQLSession.Flush(ctx); err != nil { // which makes the results that the client gets
+	if err := s.SQLSession.Flush(ctx); err != nil { // the client gets these results
 		return true, err
 	}
 	switch fault {
@@ -73,13 +72,13 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 	return true, nil
 }
 
+// aborted returns the error of a transaction that is reported as aborted.
 func aborted() error { return &db.Error{Class: db.Aborted, Op: string(Commit), Err: errInjected} }
 
-// lostInCrash is how many acknowledged commits in a row a crash loses.
+// lostInCrash is the number of consecutive acknowledged commits that a crash loses.
 const lostInCrash = 5
 
-// lookedUp lets a transaction of unknown outcome happen once its look-up is over, which
-// has inserted a tombstone under its id and read it back.
+// lookedUp applies a transaction with unknown outcome after its look-up has inserted a tombstone and read it.
 func (s *sqlSession) lookedUp(ctx context.Context) {
 	if s.writes() {
 		s.tombstone = slices.Clone(s.calls)
@@ -99,12 +98,12 @@ func (s *sqlSession) lookedUp(ctx context.Context) {
 	s.denied, s.tombstone = nil, nil
 }
 
-// overdraw commits a transaction that a CHECK has refused, on a connection that does
-// not look at them, and keeps its results.
+// overdraw commits a transaction that violates a CHECK constraint, on a connection that ignores these constraints. It
+// keeps the results of the transaction.
 func (s *sqlSession) overdraw(ctx context.Context, calls []call) error {
 	results := map[int]*db.Result{}
 	err := s.elsewhere(ctx, func(session db.SQLSession) error {
-		// SQLite obeys it when it is prepared.
+		// SQLite executes the PRAGMA when it prepares the statement.
 		if _, err := session.Do(ctx, &db.Statement{SQL: "PRAGMA ignore_check_constraints=ON"}, nil); err != nil {
 			return err
 		}
@@ -128,7 +127,7 @@ func (s *sqlSession) overdraw(ctx context.Context, calls []call) error {
 	return err
 }
 
-// id returns what a transaction inserts first, which distinguishes its tries from others.
+// id returns the first value that the transaction inserts. The value identifies the transaction in its ledger.
 func (s *sqlSession) id() (int64, bool) {
 	i := slices.IndexFunc(s.calls, call.inserts)
 	if i < 0 || len(s.calls[i].args) == 0 || s.calls[i].args[0].Int == 0 {
@@ -137,7 +136,8 @@ func (s *sqlSession) id() (int64, bool) {
 	return s.calls[i].args[0].Int, true
 }
 
-// instead returns the statements that are run in place of those sent.
+// instead returns the statements to execute in place of the statements of the client, and whether the fault can
+// happen.
 func (s *sqlSession) instead(fault Fault) ([]call, bool) {
 	var updates []int
 	calls := slices.Clone(s.calls)
@@ -169,7 +169,7 @@ func (s *sqlSession) instead(fault Fault) ([]call, bool) {
 	}
 }
 
-// add changes the first amount among the arguments; false if there is none.
+// add changes the first amount among the arguments. It reports whether there is one.
 func (c *call) add(cents int64) bool {
 	i := slices.Index(c.statement.Params, db.Decimal)
 	if i < 0 {
@@ -180,12 +180,12 @@ func (c *call) add(cents int64) bool {
 	return true
 }
 
-// written reports whether the transaction writes what the statement has read.
+// written reports whether the transaction updates the row that the statement has read.
 func (s *sqlSession) written(read *call) bool {
 	return slices.ContainsFunc(s.calls, func(c call) bool { return c.updates() && c.names(read.args) })
 }
 
-// names reports whether the arguments have a key in one piece.
+// names reports whether the arguments contain the values of a key one after another.
 func (c call) names(key []db.Value) bool {
 	for i := range c.args {
 		if i+len(key) <= len(c.args) && slices.EqualFunc(c.args[i:i+len(key)], key, sameValue) {
@@ -195,11 +195,12 @@ func (c call) names(key []db.Value) bool {
 	return false
 }
 
+// sameValue reports whether two values are equal.
 func sameValue(a, b db.Value) bool {
 	return a.Int == b.Int && a.Null == b.Null && bytes.Equal(a.Text, b.Text)
 }
 
-// falsify replaces results that have just become available, if a lie is drawn.
+// falsify replaces new results of reads if the script asks for it.
 func (s *sqlSession) falsify(ctx context.Context) {
 	if s.broken || s.stale != nil {
 		return
@@ -232,7 +233,7 @@ func (s *sqlSession) falsify(ctx context.Context) {
 		}
 		return
 	}
-	if !s.readOnly { // one of the reads is old
+	if !s.readOnly { // one of the reads returns an old row
 		i := s.random.IntN(len(reads))
 		reads = reads[i : i+1]
 	}
@@ -253,7 +254,8 @@ func (s *sqlSession) falsify(ctx context.Context) {
 	}
 }
 
-// replace falsifies the result of a statement; false if it is what it was.
+// replace replaces the result of a statement. It reports false if r is nil, has another size or equals the true
+// result.
 func (s *sqlSession) replace(c call, r *db.Result) bool {
 	now := s.SQLSession.Result(c.result)
 	if r == nil || len(r.Values) != len(now.Values) || slices.EqualFunc(r.Values, now.Values, sameValue) {
@@ -266,7 +268,7 @@ func (s *sqlSession) replace(c call, r *db.Result) bool {
 	return true
 }
 
-// halves returns the first row as it was and the others as they are.
+// halves returns a result with the first row from old and the other rows from now.
 func halves(old, now *db.Result) *db.Result {
 	if old == nil || now.Rows() < 2 || len(old.Values) != len(now.Values) {
 		return nil
@@ -276,7 +278,7 @@ func halves(old, now *db.Result) *db.Result {
 	return &half
 }
 
-// soil shows a reader what an aborted transaction wrote.
+// soil returns uncommitted writes of an aborted transaction to a reader.
 func (s *sqlSession) soil(ctx context.Context, c call) {
 	writer := s.d.dirty.take()
 	if writer == nil {
@@ -298,7 +300,7 @@ func (s *sqlSession) soil(ctx context.Context, c call) {
 	s.d.dirty.offer(writer)
 }
 
-// ask runs a statement and copies its result.
+// ask executes a statement and returns a copy of its result.
 func ask(ctx context.Context, session db.SQLSession, c call) (*db.Result, error) {
 	i, err := session.Do(ctx, c.statement, c.args)
 	if err == nil {
@@ -315,12 +317,13 @@ func ask(ctx context.Context, session db.SQLSession, c call) (*db.Result, error)
 	return &r, nil
 }
 
-// dirty is the statements of one aborted transaction that a reader has yet to see.
+// dirty holds the statements of one aborted transaction until a reader has seen their effect.
 type dirty struct {
 	mu    sync.Mutex
 	calls []call
 }
 
+// offer stores statements and reports whether there was room for them.
 func (d *dirty) offer(calls []call) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -331,6 +334,7 @@ func (d *dirty) offer(calls []call) bool {
 	return true
 }
 
+// take returns the stored statements and removes them.
 func (d *dirty) take() (calls []call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -338,29 +342,28 @@ func (d *dirty) take() (calls []call) {
 	return calls
 }
 
-// A snapshot is used when so many commits have come after it, and replaced when so
-// many have.
+// Numbers of commits after a snapshot: readers get the snapshot from oldEnough on, and tooOld replaces it.
 const (
 	oldEnough = 100
 	tooOld    = 400
 )
 
-// past is a session with an old snapshot, as a replica that lags has one.
+// past is a session with an old snapshot, like a session of a replica that lags.
 type past struct {
 	database db.SQL
 	mu       sync.Mutex
 	session  db.SQLSession
-	commits  int // since its snapshot
+	commits  int // commits since the snapshot
 }
 
+// committed counts a commit after the snapshot.
 func (p *past) committed() {
 	p.mu.Lock()
 	p.commits++
 	p.mu.Unlock()
 }
 
-// read returns what the statements had returned some commits ago, all of them at the
-// same time; nothing where there is no snapshot old enough.
+// read returns the results of the statements in the old snapshot, or nil if no snapshot is old enough.
 func (p *past) read(ctx context.Context, calls []call) []*db.Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -384,6 +387,7 @@ func (p *past) read(ctx context.Context, calls []call) []*db.Result {
 	return nil
 }
 
+// close closes the session of the snapshot.
 func (p *past) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -393,7 +397,7 @@ func (p *past) close() {
 	}
 }
 
-// renew takes a new snapshot by a statement, whichever it is.
+// renew takes a new snapshot by executing the statement.
 func (p *past) renew(ctx context.Context, c call) {
 	if p.session != nil {
 		_ = p.session.Close()

@@ -9,33 +9,32 @@ import (
 	"stroppy/internal/db"
 )
 
-// fork is two snapshots with a few commits between them that fall into parts which have
-// no object in common. Readers see some parts as committed and the others as not yet
-// committed, or the other way round. Each view is a consistent snapshot; no order of the
-// parts gives both.
+// fork is a long fork: two snapshots and the commits between them, in parts that share no object. One reader sees some
+// parts as committed and the others as missing; another reader sees the opposite. Each view is a consistent snapshot,
+// but no order of the parts allows both.
 type fork struct {
-	past past // the earlier snapshot; its lock guards the fields here
-	now  past // the later one
+	past past // the earlier snapshot; its lock guards the fields below
+	now  past // the later snapshot
 
 	running map[*sqlSession][]string // the objects of commits that have not returned
 	between [][]string               // the objects of each commit that may be between the snapshots
-	parts   []map[string]bool        // of what is between them, once the later one is taken
-	shown   map[string]int           // readers, by the objects that they read
+	parts   []map[string]bool        // objects of each part, set when the later snapshot is taken
+	shown   map[string]int           // number of readers, by the objects that they read
 }
 
-// So many commits are between the snapshots, at least; more would soon have an object in
-// common. A fork without a second reader is given up after so many.
+// forkCommits is the least number of commits between the snapshots; more commits would soon share an object.
+// forkTooOld is the number of commits after which a fork without a second reader is discarded.
 const (
 	forkCommits = 2
 	forkTooOld  = 150
 )
 
+// newFork returns a fork without snapshots.
 func newFork(database db.SQL) fork {
 	return fork{past: past{database: database}, now: past{database: database}, running: map[*sqlSession][]string{}}
 }
 
-// begins notes a commit before it is sent. One that fails makes parts larger, which does
-// no harm.
+// begins records a commit before it is sent. A commit that fails only makes a part larger.
 func (f *fork) begins(s *sqlSession) {
 	f.past.mu.Lock()
 	defer f.past.mu.Unlock()
@@ -45,6 +44,7 @@ func (f *fork) begins(s *sqlSession) {
 	}
 }
 
+// ended records that a commit has returned.
 func (f *fork) ended(s *sqlSession) {
 	f.past.mu.Lock()
 	defer f.past.mu.Unlock()
@@ -52,14 +52,14 @@ func (f *fork) ended(s *sqlSession) {
 	f.past.commits++
 }
 
+// close closes the sessions of both snapshots.
 func (f *fork) close() {
 	f.past.close()
 	f.now.close()
 }
 
-// read returns what a reader of two objects of different parts sees, and whether an
-// earlier reader saw the same two in the other order. A nil result is no lie: the reader
-// has other objects, or it has served to take a snapshot.
+// read returns the falsified result for a reader of two objects in different parts. forked reports whether an earlier
+// reader saw these objects in the opposite order. The result is nil if the reader cannot show a fork.
 func (f *fork) read(ctx context.Context, c call) (seen *db.Result, forked bool) {
 	f.past.mu.Lock()
 	defer f.past.mu.Unlock()
@@ -89,7 +89,7 @@ func (f *fork) read(ctx context.Context, c call) (seen *db.Result, forked bool) 
 	if one < 0 || two < 0 || one == two || same(before.Row(0), after.Row(0)) || same(before.Row(1), after.Row(1)) {
 		return nil, false
 	}
-	first, second := before, after // the first row is from one, the second from the other
+	first, second := before, after // the first row comes from one snapshot, the second from the other
 	key := fmt.Sprint(objects([]call{c}))
 	turn := f.shown[key]
 	f.shown[key]++
@@ -113,13 +113,13 @@ func (f *fork) start(ctx context.Context, c call) {
 	}
 }
 
-// part returns the number of the part that has a row's object; -1 if none has.
+// part returns the index of the part that contains the row's object, or -1.
 func (f *fork) part(row []db.Value) int {
 	found := objects([]call{{args: row}})
 	return slices.IndexFunc(f.parts, func(p map[string]bool) bool { return len(found) > 0 && p[found[0]] })
 }
 
-// partsOf joins commits that have an object in common.
+// partsOf groups commits that share an object.
 func partsOf(commits [][]string) (parts []map[string]bool) {
 	for _, names := range commits {
 		joined := map[string]bool{}
@@ -138,8 +138,8 @@ func partsOf(commits [][]string) (parts []map[string]bool) {
 	return parts
 }
 
-// objects returns the keys among the arguments of the statements, sorted: a text and the
-// number behind it, as the bank's are.
+// objects returns the sorted keys among the arguments of the statements. A key is a text followed by a number, as in
+// the bank.
 func objects(calls []call) (names []string) {
 	for _, c := range calls {
 		for i := range len(c.args) - 1 {
@@ -152,4 +152,5 @@ func objects(calls []call) (names []string) {
 	return slices.Compact(names)
 }
 
+// same reports whether two rows are equal.
 func same(a, b []db.Value) bool { return slices.EqualFunc(a, b, sameValue) }

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Injector carries a script out in all sessions of the databases that it wraps.
+// Injector injects the faults of a script in all sessions of the databases that it wraps.
 type Injector struct {
 	script   Script
 	off      atomic.Bool
@@ -21,30 +21,30 @@ type Injector struct {
 	fired map[Fault]int
 }
 
-// newInjector makes an injector that is on.
+// newInjector returns an enabled injector.
 func newInjector(script Script) *Injector {
 	return &Injector{script: script, fired: map[Fault]int{}}
 }
 
-// Enable switches the injector on or off, for what is not to be disturbed.
+// Enable switches the injector on or off.
 func (in *Injector) Enable(on bool) { in.off.Store(!on) }
 
-// Fired returns how often a fault has happened. One that falsifies counts where it
-// had something to falsify.
+// Fired returns how often a fault has happened. A fault that falsifies a result counts only if the result changed.
 func (in *Injector) Fired(fault Fault) int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.fired[fault]
 }
 
+// count adds one to the number of times that a fault has happened.
 func (in *Injector) count(fault Fault) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.fired[fault]++
 }
 
-// Wrap returns the database with sessions that misbehave. It has the capabilities
-// of the one inside but for several transactions on one connection.
+// Wrap returns the database with faulty sessions. It keeps the optional interfaces of the database, except several
+// transactions on one connection.
 func (in *Injector) Wrap(database db.Database) db.Database {
 	switch d := database.(type) {
 	case db.SQL:
@@ -63,25 +63,24 @@ func (in *Injector) Wrap(database db.Database) db.Database {
 	panic("the database has no model that can be wrapped")
 }
 
-// errInjected is what an injected error wraps.
+// errInjected is the cause of every injected error.
 var errInjected = errors.New("a fault was injected")
 
-// line is what a session of any model has in common: it draws what happens at each
-// step, and lets it happen.
+// line is the part of a faulty session that all data models share. It draws and injects the faults of each step.
 type line struct {
 	in        *Injector
 	random    *rand.Rand
-	rollback  func(ctx context.Context) // gives up the transaction inside
-	broken    bool                      // until Reset
-	resolving bool                      // the outcome of a commit is unknown
+	rollback  func(ctx context.Context) // rolls back the transaction of the wrapped session
+	broken    bool                      // set until Reset succeeds
+	resolving bool                      // set while the outcome of a commit is unknown
 }
 
+// line returns the shared part of a new session.
 func (in *Injector) line(rollback func(ctx context.Context)) line {
 	return line{in: in, random: rand.New(rand.NewPCG(in.script.Seed, in.sessions.Add(1))), rollback: rollback}
 }
 
-// draw returns what happens at a step, of the faults that are asked for; empty for
-// nothing. It waits where the step is to be delayed.
+// draw returns the fault for a step among the given faults, or an empty fault. It waits if the script delays the step.
 func (l *line) draw(ctx context.Context, step Step, faults ...Fault) Fault {
 	if l.in.off.Load() {
 		return ""
@@ -102,6 +101,7 @@ func (l *line) draw(ctx context.Context, step Step, faults ...Fault) Fault {
 	return ""
 }
 
+// among reports whether faults contains fault.
 func among(faults []Fault, fault Fault) bool {
 	for _, f := range faults {
 		if f == fault {
@@ -111,7 +111,7 @@ func among(faults []Fault, fault Fault) bool {
 	return false
 }
 
-// do carries a step out, or lets a fault happen that breaks no promise.
+// do executes a step or injects a fault that a correct database may show.
 func (l *line) do(ctx context.Context, step Step, send func() error) error {
 	if l.broken && step != Reset {
 		return &db.Error{Class: db.Unavailable, Op: string(step), Err: errInjected}
@@ -132,11 +132,11 @@ func (l *line) do(ctx context.Context, step Step, send func() error) error {
 		return l.lost(ctx, step)
 	}
 	err := send()
-	l.broken = l.broken && err != nil // a Reset has mended it
+	l.broken = l.broken && err != nil // Reset repairs the session
 	return err
 }
 
-// lost ends the connection. Nobody knows then what became of a commit.
+// lost breaks the connection. If the step was a commit, its outcome is unknown.
 func (l *line) lost(ctx context.Context, step Step) error {
 	l.rollback(ctx)
 	l.broken = true
@@ -148,7 +148,7 @@ func (l *line) lost(ctx context.Context, step Step) error {
 	return &db.Error{Class: class, Op: string(step), Err: errInjected}
 }
 
-// commitStep is Commit, or LookUp where the commit is that of a look-up.
+// commitStep returns LookUp if the commit belongs to a look-up, otherwise Commit.
 func (l *line) commitStep() Step {
 	if l.resolving {
 		return LookUp
@@ -156,7 +156,7 @@ func (l *line) commitStep() Step {
 	return Commit
 }
 
-// commit is do for a commit.
+// commit executes a commit as do executes a step.
 func (l *line) commit(ctx context.Context, send func() error) error {
 	err := l.do(ctx, l.commitStep(), send)
 	if err == nil {

@@ -9,16 +9,17 @@ import (
 	"stroppy/internal/db"
 )
 
+// kvDatabase wraps a key-value store whose sessions are faulty.
 type kvDatabase struct {
 	db.KV
 	in     *Injector
-	spaces []db.Keyspace // if the database enforces constraints itself
+	spaces []db.Keyspace // set if the database enforces constraints
 
 	mu    sync.Mutex
-	first map[string][]byte // what each key was first given, for reads that are stale
+	first map[string][]byte // first value of each key, for stale reads
 }
 
-// constrainedKV is one that enforces constraints itself.
+// constrainedKV is a kvDatabase that enforces constraints.
 type constrainedKV struct {
 	*kvDatabase
 	inner db.Constrainer
@@ -30,7 +31,7 @@ func (d constrainedKV) Constrain(spaces []db.Keyspace) error {
 	return d.inner.Constrain(spaces)
 }
 
-// keep notes what keys were first given.
+// keep records the first value of each key.
 func (d *kvDatabase) keep(writes []write) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,7 +42,7 @@ func (d *kvDatabase) keep(writes []write) {
 	}
 }
 
-// money returns the bytes of a number in a value that must not become negative.
+// money returns the bytes of the non-negative number in a value, or nil.
 func (d *kvDatabase) money(w write) []byte {
 	for _, space := range d.spaces {
 		for _, c := range space.Columns {
@@ -64,29 +65,29 @@ func (d *kvDatabase) KVSession(ctx context.Context, options db.SessionOptions) (
 	return s, nil
 }
 
-// kvSession keeps the writes of a transaction until it commits.
+// kvSession keeps the writes of a transaction until the commit.
 type kvSession struct {
-	db.KVSession // the one inside
+	db.KVSession // the wrapped session
 	line
 	d       *kvDatabase
 	options db.SessionOptions
 	writes  []write
-	before  []write // of the commit before
+	before  []write // writes of the commit before
 	late    *lateCommit
 
 	readOnly bool
 }
 
-// write is a Set, or with remove a Delete.
+// write is a call of Set, or of Delete if remove is set.
 type write struct {
 	key, value []byte
 	remove     bool
 }
 
-// lateCommit is a session of which the commit is under way.
+// lateCommit is a session whose commit is delayed.
 type lateCommit struct {
 	session db.KVSession
-	early   bool // it arrives before the look-up
+	early   bool // set if the commit arrives before the look-up
 }
 
 func (s *kvSession) Begin(ctx context.Context, readOnly bool) error {
@@ -97,9 +98,9 @@ func (s *kvSession) Begin(ctx context.Context, readOnly bool) error {
 	return s.do(ctx, Begin, func() error { return s.KVSession.Begin(ctx, readOnly) })
 }
 
-// arrive lets a late commit happen, or fail because its look-up came before.
+// arrive executes a delayed commit. It fails if the look-up of the transaction came first.
 func (s *kvSession) arrive(ctx context.Context) {
-	_ = s.late.session.Commit(ctx) // nobody waits for this answer
+	_ = s.late.session.Commit(ctx) // the client does not get this answer
 	_ = s.late.session.Close()
 	s.late = nil
 }
@@ -133,7 +134,7 @@ func (s *kvSession) Rollback() {
 	s.KVSession.Rollback()
 }
 
-// send hands the writes over and commits.
+// send sends the writes and commits.
 func (s *kvSession) send(ctx context.Context) error {
 	for _, w := range s.writes {
 		if w.remove {
@@ -190,14 +191,14 @@ func (s *kvSession) Commit(ctx context.Context) error {
 	return nil
 }
 
-// again commits, and then once more what the commit before this one had written, unless
-// that changes nothing.
+// again commits, and then applies the writes of the preceding commit a second time. It does nothing more if they
+// change nothing.
 func (s *kvSession) again(ctx context.Context) error {
 	if err := s.send(ctx); err != nil || len(s.before) == 0 {
 		return err
 	}
 	if err := s.KVSession.Begin(ctx, false); err != nil {
-		return nil // the commit stands
+		return nil // the commit itself succeeded
 	}
 	keys, found := make([][]byte, len(s.before)), make([]db.Entry, len(s.before))
 	for i, w := range s.before {
@@ -218,7 +219,7 @@ func (s *kvSession) again(ctx context.Context) error {
 	return nil
 }
 
-// delayed leaves the commit under way on the session inside, which Reset replaces.
+// delayed keeps the commit for later, with the wrapped session. Reset opens another session.
 func (s *kvSession) delayed(ctx context.Context) error {
 	s.in.count(Late)
 	for _, w := range s.writes {

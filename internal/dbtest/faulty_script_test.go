@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// The files faulty_*_test.go wrap databases of any data model so that their sessions
-// misbehave by a seeded script: they lose, delay, cut and refuse what is sent, which
-// every honest database may do, or falsify it, which none may. Workloads and checks
-// meet lost answers and broken promises with it in milliseconds and without a server.
+// The files faulty_*_test.go wrap databases so that their sessions inject faults by a seeded script. Some faults lose,
+// delay, cut or refuse a step, which every correct database may do. The other faults falsify results. Workloads and
+// checks meet lost answers and wrong results in milliseconds and without a server.
 
-// Fault is what happens at a step.
+// Fault names a fault that can happen at a step.
 type Fault string
 
-// The faults that break no promise.
+// Faults that a correct database may show.
 const (
 	Refuse Fault = "refuse" // nothing is sent, and the transaction is aborted
 	Lose   Fault = "lose"   // the connection ends before the step is sent
-	Cut    Fault = "cut"    // the connection ends after the step was carried out, before its answer
+	Cut    Fault = "cut"    // the connection ends after the step, before its answer
 	Delay  Fault = "delay"  // the step is sent later
 	Late   Fault = "late"   // the connection ends, and the commit arrives before or after the look-up of the transaction
 )
 
-// The faults that break a promise, by the names of the mutants of package memory.
+// Faults that no correct database shows. The names are the names of planted bugs in package memory.
 const (
 	LostAck      Fault = "lost-ack"
 	Ghost        Fault = "ghost"
@@ -37,12 +36,12 @@ const (
 	DirtyRead    Fault = "dirty-read"
 	StaleRead    Fault = "stale-read"
 	ReadSkew     Fault = "read-skew"
-	LongFork     Fault = "long-fork" // of SQL
+	LongFork     Fault = "long-fork" // SQL only
 	LostUpdate   Fault = "lost-update"
 	WriteSkew    Fault = "write-skew"
-	Overdraft    Fault = "overdraft"          // of SQL
-	UnknownLies  Fault = "unknown-lies"       // of SQL
-	FalseAck     Fault = "false-ack-on-crash" // of SQL
+	Overdraft    Fault = "overdraft"          // SQL only
+	UnknownLies  Fault = "unknown-lies"       // SQL only
+	FalseAck     Fault = "false-ack-on-crash" // SQL only
 )
 
 // Step is a step of the protocol of a session.
@@ -50,16 +49,16 @@ type Step string
 
 const (
 	Begin     Step = "begin"
-	Statement Step = "statement" // of SQL: Do
-	Read      Step = "read"      // of SQL: Flush; of a key-value store: Read
-	Commit    Step = "commit"    // of procedures: Call
+	Statement Step = "statement" // SQL: Do
+	Read      Step = "read"      // SQL: Flush; key-value store: Read
+	Commit    Step = "commit"    // procedures: Call
 	LookUp    Step = "look-up"   // the commits after an unknown one, until one succeeds
-	Scan      Step = "scan"      // of SQL: Query
+	Scan      Step = "scan"      // SQL: Query
 	Reset     Step = "reset"
 	Load      Step = "load" // the bulk load
 )
 
-// places are the steps at which each fault can happen.
+// places lists the steps at which each fault can happen.
 var places = map[Fault][]Step{
 	Refuse: {Begin, Statement, Read, Commit, LookUp},
 	Lose:   {Begin, Statement, Read, Commit, LookUp, Scan, Reset, Load},
@@ -72,15 +71,15 @@ var places = map[Fault][]Step{
 	DirtyRead: {Commit}, LostUpdate: {Read}, WriteSkew: {Read}, StaleRead: {Read}, ReadSkew: {Read}, LongFork: {Read},
 }
 
-// Rule lets a fault happen at a step.
+// Rule injects a fault at a step with a probability.
 type Rule struct {
 	Fault Fault
 	Step  Step
-	Rate  float64       // share of all such steps, in (0, 1]
-	Wait  time.Duration // of Delay
+	Rate  float64       // share of these steps, in (0, 1]
+	Wait  time.Duration // for Delay
 }
 
-// String is what parseScript reads: "cut commit 0.01", or "delay read 0.1 2ms".
+// String returns the rule as parseScript reads it, for example "cut commit 0.01" or "delay read 0.1 2ms".
 func (r Rule) String() string {
 	text := fmt.Sprintf("%s %s %s", r.Fault, r.Step, strconv.FormatFloat(r.Rate, 'g', -1, 64))
 	if r.Wait > 0 {
@@ -89,14 +88,14 @@ func (r Rule) String() string {
 	return text
 }
 
-// Script is the seed and the rules. At each step the first rule that strikes is the
-// one that happens; a delay lets the step go on.
+// Script holds the seed and the rules. The first rule that strikes at a step decides the fault; a delay does not end
+// the search.
 type Script struct {
 	Seed  uint64
 	Rules []Rule
 }
 
-// String is what parseScript reads: "seed 7; lose commit 0.01; cut read 0.02".
+// String returns the script as parseScript reads it, for example "seed 7; lose commit 0.01; cut read 0.02".
 func (s Script) String() string {
 	parts := []string{fmt.Sprintf("seed %d", s.Seed)}
 	for _, r := range s.Rules {
@@ -105,7 +104,7 @@ func (s Script) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// parseScript reads a script.
+// parseScript parses a script.
 func parseScript(text string) (Script, error) {
 	var s Script
 	for i, part := range strings.Split(text, ";") {
@@ -127,19 +126,20 @@ func parseScript(text string) (Script, error) {
 	return s, nil
 }
 
+// parseRule parses the words of a rule.
 func parseRule(words []string) (r Rule, err error) {
 	if len(words) < 3 || len(words) > 4 {
-		return r, fmt.Errorf("write FAULT STEP RATE, and for a delay its time")
+		return r, fmt.Errorf("write FAULT STEP RATE, and a time for a delay")
 	}
 	r.Fault, r.Step = Fault(words[0]), Step(words[1])
 	steps, known := places[r.Fault]
 	switch {
 	case !known:
-		return r, fmt.Errorf("there is no fault %q", r.Fault)
+		return r, fmt.Errorf("unknown fault %q", r.Fault)
 	case !slices.Contains(steps, r.Step):
-		return r, fmt.Errorf("%s happens at %v", r.Fault, steps)
+		return r, fmt.Errorf("%s can only happen at %v", r.Fault, steps)
 	case (len(words) == 4) != (r.Fault == Delay):
-		return r, fmt.Errorf("a delay needs a time, and nothing else has one")
+		return r, fmt.Errorf("a delay needs a time, and no other fault has one")
 	}
 	if r.Rate, err = strconv.ParseFloat(words[2], 64); err != nil || !(r.Rate > 0 && r.Rate <= 1) {
 		return r, fmt.Errorf("the rate %q is not a number above 0 and at most 1", words[2])
@@ -152,7 +152,8 @@ func parseRule(words []string) (r Rule, err error) {
 	return r, nil
 }
 
-func TestScriptPrintsAndParsesBack(t *testing.T) {
+// TestScriptParsesItsText checks that the text of a parsed script equals the input.
+func TestScriptParsesItsText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"seed 0; cut commit 1",
@@ -169,7 +170,8 @@ func TestScriptPrintsAndParsesBack(t *testing.T) {
 	}
 }
 
-func TestScriptRefuses(t *testing.T) {
+// TestParseScriptReportsInvalidRules checks the errors of invalid scripts.
+func TestParseScriptReportsInvalidRules(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"seed x; cut commit 1":          "not a whole number",

@@ -10,23 +10,24 @@ import (
 	"stroppy/internal/db"
 )
 
+// sqlDatabase wraps a SQL database whose sessions are faulty.
 type sqlDatabase struct {
 	db.SQL
 	in    *Injector
 	past  past
 	fork  fork
 	dirty dirty
-	crash atomic.Int64 // commits yet to be lost
+	crash atomic.Int64 // number of commits that the crash still loses
 }
 
-// Close closes the database inside too.
+// Close also closes the wrapped database.
 func (d *sqlDatabase) Close() error {
 	d.past.close()
 	d.fork.close()
 	return d.SQL.Close()
 }
 
-// bulkDatabase is one that takes many rows faster than INSERT.
+// bulkDatabase is a sqlDatabase with a bulk load.
 type bulkDatabase struct {
 	*sqlDatabase
 	bulk db.BulkLoader
@@ -54,7 +55,7 @@ func (d *sqlDatabase) Session(ctx context.Context, options db.SessionOptions) (d
 	return s, nil
 }
 
-// call is a statement of a transaction.
+// call is a statement of a transaction with its arguments.
 type call struct {
 	statement *db.Statement
 	args      []db.Value
@@ -65,26 +66,25 @@ func (c call) reads() bool   { return strings.HasPrefix(c.statement.SQL, "SELECT
 func (c call) updates() bool { return strings.HasPrefix(c.statement.SQL, "UPDATE") }
 func (c call) inserts() bool { return strings.HasPrefix(c.statement.SQL, "INSERT") }
 
-// sqlSession remembers the statements of its transaction, so that they can be sent
-// again in another way than the client sent them.
+// sqlSession remembers the statements of its transaction, so that it can send others in their place.
 type sqlSession struct {
-	db.SQLSession // the one inside
+	db.SQLSession // the wrapped session
 	line
 	d        *sqlDatabase
 	options  db.SessionOptions
 	readOnly bool
 	calls    []call
-	asked    int // calls whose results the client has asked for
+	asked    int // number of calls whose results the client has
 	spare    db.SQLSession
 
-	denied    []call // of unknown outcome, and applied after its look-up
-	tombstone []call // of that look-up
+	denied    []call // a transaction of unknown outcome that is applied after its look-up
+	tombstone []call // statements of the look-up
 
 	late  []call
-	early bool // it arrives before the look-up
+	early bool // set if the late transaction arrives before the look-up
 
-	falsified map[int]*db.Result // results in place of those inside
-	stale     *call              // of a writer, what it has read an old result of
+	falsified map[int]*db.Result // results in place of the true results
+	stale     *call              // the read for which a writer got an old result
 	staleAs   Fault
 	refused   int64 // the first argument of the INSERT of a transaction that must not commit
 }
@@ -98,13 +98,13 @@ func (s *sqlSession) Begin(ctx context.Context, readOnly bool) error {
 	return s.do(ctx, Begin, func() error { return s.SQLSession.Begin(ctx, readOnly) })
 }
 
-// arrive lets a late transaction happen, or fail because its look-up came before.
+// arrive executes a late transaction. It fails if the look-up came first.
 func (s *sqlSession) arrive(ctx context.Context) {
-	_ = s.replay(ctx, s.late) // nobody waits for this answer
+	_ = s.replay(ctx, s.late) // the client does not get this answer
 	s.late = nil
 }
 
-// replay runs statements as a transaction on another connection.
+// replay executes statements as a transaction on another connection.
 func (s *sqlSession) replay(ctx context.Context, calls []call) error {
 	return s.elsewhere(ctx, func(session db.SQLSession) error {
 		if err := run(ctx, session, calls); err != nil {
@@ -114,6 +114,7 @@ func (s *sqlSession) replay(ctx context.Context, calls []call) error {
 	})
 }
 
+// run executes statements in the open transaction of a session.
 func run(ctx context.Context, session db.SQLSession, calls []call) error {
 	for _, c := range calls {
 		if _, err := session.Do(ctx, c.statement, c.args); err != nil {
@@ -123,8 +124,8 @@ func run(ctx context.Context, session db.SQLSession, calls []call) error {
 	return nil
 }
 
-// elsewhere does work in a transaction of another connection, and rolls back what the
-// work has not committed.
+// elsewhere calls work with an open transaction on another connection. It rolls back afterwards, so that only
+// committed work remains.
 func (s *sqlSession) elsewhere(ctx context.Context, work func(session db.SQLSession) error) (err error) {
 	if s.spare == nil {
 		if s.spare, err = s.d.SQL.Session(ctx, s.options); err != nil {
@@ -134,7 +135,7 @@ func (s *sqlSession) elsewhere(ctx context.Context, work func(session db.SQLSess
 	if err = s.spare.Begin(ctx, false); err == nil {
 		err = work(s.spare)
 	}
-	if e := s.spare.Rollback(ctx); err != nil || e != nil { // it may be broken
+	if e := s.spare.Rollback(ctx); err != nil || e != nil { // the connection may be broken
 		_ = s.spare.Close()
 		s.spare = nil
 	}
@@ -177,7 +178,7 @@ func (s *sqlSession) Commit(ctx context.Context) error {
 		if answered, err := s.falsifyCommit(ctx); answered {
 			return err
 		}
-		// What was asked for before may be what the rest was made of: it is not sent late.
+		// If the client has read results, later statements may depend on them. Such a transaction is not sent late.
 		if s.asked == 0 && s.late == nil && s.draw(ctx, Commit, Late) != "" {
 			s.in.count(Late)
 			s.late, s.early = slices.Clone(s.calls), s.random.IntN(2) == 0
@@ -209,6 +210,7 @@ func (s *sqlSession) Commit(ctx context.Context) error {
 	return nil
 }
 
+// writes reports whether the transaction contains a write.
 func (s *sqlSession) writes() bool {
 	return !s.readOnly && slices.ContainsFunc(s.calls, func(c call) bool { return !c.reads() })
 }

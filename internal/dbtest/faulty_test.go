@@ -17,14 +17,15 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// faultyWorkload is a workload in one of its ways, for sessions that misbehave.
+// faultyWorkload is a workload with its settings, for databases with faulty sessions.
 type faultyWorkload struct {
 	name  string
 	open  func(t *testing.T, database db.Database) workload.Workload
-	legs  bool // every transaction that wrote is in the ledger under its id
-	final bool // no outcome stays unknown, because a look-up closes the id
+	legs  bool // the ledger has every transaction that wrote
+	final bool // a look-up resolves every unknown outcome
 }
 
+// faultyWorkloads returns the workloads that run on faulty sessions.
 func faultyWorkloads() []faultyWorkload {
 	banked := func(update string) func(*testing.T, db.Database) workload.Workload {
 		return func(t *testing.T, database db.Database) workload.Workload {
@@ -65,13 +66,13 @@ func faultyWorkloads() []faultyWorkload {
 	}
 }
 
-// embedded are the databases of each model that need no server.
+// embedded opens a database of each data model that needs no server.
 var embedded = map[string]func(t *testing.T) db.Database{
 	"memory": func(t *testing.T) db.Database { return openMemory(t, "memory:") },
 	"sqlite": func(t *testing.T) db.Database { return openSQLite(t) },
 }
 
-// wrapped returns a database whose sessions misbehave when the injector is switched on.
+// wrapped returns a database whose sessions are faulty while the injector is enabled.
 func wrapped(t *testing.T, database db.Database, script string) (*Injector, db.Database, Script) {
 	t.Helper()
 	s, err := parseScript(script)
@@ -89,8 +90,8 @@ func wrapped(t *testing.T, database db.Database, script string) (*Injector, db.D
 	return in, wrapped, s
 }
 
-// honest are scripts of what a database may do that keeps its promises.
-var honest = map[string]string{
+// allowedFaults holds scripts with faults that a correct database may show.
+var allowedFaults = map[string]string{
 	"refused":       "seed 1; refuse begin 0.05; refuse statement 0.03; refuse read 0.05; refuse commit 0.1",
 	"lost":          "seed 2; lose begin 0.03; lose statement 0.02; lose read 0.03; lose commit 0.1",
 	"cut":           "seed 3; cut begin 0.03; cut statement 0.02; cut read 0.03; cut commit 0.1",
@@ -102,13 +103,13 @@ var honest = map[string]string{
 	"all, 2nd seed": "seed 9; refuse commit 0.05; lose begin 0.02; cut read 0.02; cut commit 0.05; lose commit 0.05; late commit 0.03; lose look-up 0.2; cut look-up 0.2; cut reset 0.2; delay commit 0.05 1ms",
 }
 
-// TestHonestMisbehaviour: whatever answers are lost, no database that keeps its promises
-// is accused, and every recorded outcome is what the end state says.
-func TestHonestMisbehaviour(t *testing.T) {
+// TestAllowedFaultsAreNotReported checks that lost, late and refused answers never make a run invalid. Every recorded
+// outcome must agree with the end state.
+func TestAllowedFaultsAreNotReported(t *testing.T) {
 	t.Parallel()
 	for engine, open := range embedded {
 		for _, w := range faultyWorkloads() {
-			for name, script := range honest {
+			for name, script := range allowedFaults {
 				if raceEnabled && name != "all of it" {
 					continue // the detector sees the same code in it
 				}
@@ -122,7 +123,7 @@ func TestHonestMisbehaviour(t *testing.T) {
 					}
 					outcomes := r.outcomes(t)
 					if w.final && outcomes[history.Unknown] > 0 {
-						t.Errorf("%d outcomes are unknown", outcomes[history.Unknown])
+						t.Errorf("%d outcomes are unknown, want none", outcomes[history.Unknown])
 					}
 					if w.legs {
 						r.wantOutcomes(t)
@@ -132,7 +133,7 @@ func TestHonestMisbehaviour(t *testing.T) {
 						fired += in.Fired(rule.Fault)
 					}
 					if fired < 10 {
-						t.Errorf("%s: %d faults happened", rules, fired)
+						t.Errorf("%s: only %d faults happened", rules, fired)
 					}
 				})
 			}
@@ -140,8 +141,9 @@ func TestHonestMisbehaviour(t *testing.T) {
 	}
 }
 
-// TestHonestMisbehaviourOfProcedures: the same where a call is the transaction.
-func TestHonestMisbehaviourOfProcedures(t *testing.T) {
+// TestAllowedFaultsOfProceduresAreNotReported is TestAllowedFaultsAreNotReported for transactions that are one call of
+// a procedure.
+func TestAllowedFaultsOfProceduresAreNotReported(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, database db.Database) workload.Workload{
 		"bank": func(t *testing.T, database db.Database) workload.Workload {
@@ -155,7 +157,7 @@ func TestHonestMisbehaviourOfProcedures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := openPostgres(t)
-			in, database, _ := wrapped(t, d, honest["all of it"])
+			in, database, _ := wrapped(t, d, allowedFaults["all of it"])
 			r := driveFaulty(t, in, database, open(t, database), 400)
 			r.wantNotInvalid(t)
 			if in.Fired(Lose) == 0 || in.Fired(Cut) == 0 {
@@ -169,7 +171,7 @@ func TestHonestMisbehaviourOfProcedures(t *testing.T) {
 	}
 }
 
-// driveFaulty loads in peace, drives with faults, and checks in peace.
+// driveFaulty runs a workload with faults only between the attachment and the download.
 func driveFaulty(t *testing.T, in *Injector, database db.Database, w workload.Workload, count uint64) *trial {
 	t.Helper()
 	r := newTrial(t, database, w, "")
@@ -183,7 +185,7 @@ func driveFaulty(t *testing.T, in *Injector, database db.Database, w workload.Wo
 	return r
 }
 
-// wantNotInvalid fails the test if a check accuses the database of breaking its claim.
+// wantNotInvalid fails the test if a required check or the verdict is invalid.
 func (r *trial) wantNotInvalid(t *testing.T) {
 	t.Helper()
 	r.wantChecks(t, func(result checktest.Reported) bool { return result.Required && result.Status == check.Invalid })
@@ -192,7 +194,7 @@ func (r *trial) wantNotInvalid(t *testing.T) {
 	}
 }
 
-// wantOutcomes compares what was recorded of each transaction with the end state.
+// wantOutcomes compares the recorded outcome of each transaction with the end state.
 func (r *trial) wantOutcomes(t *testing.T) {
 	t.Helper()
 	end, err := history.OpenEnd(r.history())
@@ -213,7 +215,7 @@ func (r *trial) wantOutcomes(t *testing.T) {
 			return
 		}
 		if applied := tx.Outcome == history.Committed; applied != there[tx.ID] {
-			t.Errorf("%v is recorded as %v, and in the end state: %v", tx.ID, tx.Outcome, there[tx.ID])
+			t.Errorf("%v is recorded as %v; in the end state: %v", tx.ID, tx.Outcome, there[tx.ID])
 		}
 		if there[tx.ID] {
 			found++
@@ -227,8 +229,9 @@ func (r *trial) wantOutcomes(t *testing.T) {
 	}
 }
 
-// TestFaultyLoad: a load that was cut off is repeated until it ends, and then is whole.
-func TestFaultyLoad(t *testing.T) {
+// TestInterruptedLoadIsRepeatedUntilComplete checks that a load which is interrupted again and again finally succeeds,
+// and that a run on its data is valid.
+func TestInterruptedLoadIsRepeatedUntilComplete(t *testing.T) {
 	t.Parallel()
 	for engine, open := range embedded {
 		for _, w := range faultyWorkloads() {
@@ -253,16 +256,16 @@ func TestFaultyLoad(t *testing.T) {
 				r.check(t)
 				r.wantValid(t)
 				if in.Fired(Lose)+in.Fired(Cut) == 0 {
-					t.Log("no fault happened") // a load of a few steps
+					t.Log("no fault happened") // a small load has few steps
 				}
 			})
 		}
 	}
 }
 
-// TestSQLMutants plants the bugs of memory's mutants in the sessions of a SQL database,
-// and the check that is meant for each finds it.
-func TestSQLMutants(t *testing.T) {
+// TestSQLPlantedBugsAreFound plants bugs in the sessions of a SQL database and checks that each is found by its own
+// check.
+func TestSQLPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
 	checks := map[string]string{}
 	for _, m := range memory.Mutants() {
@@ -294,19 +297,19 @@ func TestSQLMutants(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
 				t.Parallel()
 				rate := map[Step]float64{Commit: 0.05, Read: 0.2}[m.step]
-				if m.fault == Overdraft || m.fault == LongFork { // few transfers are refused, and few readers meet
+				if m.fault == Overdraft || m.fault == LongFork { // overdrafts and forks are rare
 					rate = 1
 				}
 				script := fmt.Sprintf("seed %d; %s %s %g", seed, m.fault, m.step, rate)
 				in, database, _ := wrapped(t, openSQLite(t), script)
 				c, count := small(), uint64(2000)
 				c.Accounts, c.Update, c.Seed, c.Audits, c.InquiryShare, c.JointShare = 40, m.style, uint64(seed), 0, 0.3, 0.3
-				if m.fault == LongFork { // few commits at a time, few accounts a commit, few accounts to read
+				if m.fault == LongFork { // a fork needs few concurrent commits and few accounts
 					c.Accounts, c.Clients, c.PayrollShare, count = 10, 2, 0, 4000
 				}
 				w := newBank(t, database, func(own *bank.Config) { *own = c })
 				r := newTrial(t, database, w, "")
-				r.retries = 5 // what a mutant aborts for good is given up
+				r.retries = 5 // the bug aborts some transactions at every attempt
 				r.load(t)
 				r.attach(t)
 				in.Enable(true)
@@ -315,15 +318,15 @@ func TestSQLMutants(t *testing.T) {
 				r.download(t)
 				r.check(t)
 				if in.Fired(m.fault) == 0 {
-					t.Fatal("the mutant had no effect")
+					t.Fatal("the planted bug never took effect")
 				}
 				name := checks[string(m.fault)]
 				t.Logf("%d times: %s", in.Fired(m.fault), r.status(name).Detail)
 				if result := r.status(name); result.Status != check.Invalid {
-					t.Errorf("%d times, and %s is %v: %s", in.Fired(m.fault), name, result.Status, result.Detail)
+					t.Errorf("the bug took effect the bug took effect %d times, and %s is %v: %s", in.Fired(m.fault), name, result.Status, result.Detail)
 				}
 				if m.fault == LongFork && !r.names(name, "long fork (G-nonadjacent)") {
-					t.Errorf("each reader saw a consistent snapshot, and %s says %s", name, r.status(name).Detail)
+					t.Errorf("each reader saw a consistent snapshot, but %s reports: %s", name, r.status(name).Detail)
 				}
 				if v := checktest.Verdict(r.results); v != check.Invalid && r.status(name).Required {
 					t.Errorf("the verdict is %v", v)
@@ -333,9 +336,8 @@ func TestSQLMutants(t *testing.T) {
 	}
 }
 
-// TestFalsifiedKeyValueStore: what needs no knowledge of the store is falsified in its
-// sessions too.
-func TestFalsifiedKeyValueStore(t *testing.T) {
+// TestKeyValuePlantedBugsAreFound plants bugs in the sessions of a key-value store and checks that each is found.
+func TestKeyValuePlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
 	want := map[Fault]string{
 		LostAck: check.Durable, Ghost: check.NoGhost, Torn: check.Ledger,

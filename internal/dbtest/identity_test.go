@@ -20,8 +20,8 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// driven runs the whole program on a database and returns its exit code, its verdict, which
-// is empty if it has none, and its last line.
+// driven runs a workload as a command. It returns the exit code, the verdict, which can be empty, and the last line of
+// standard error.
 func driven(t *testing.T, url string, args ...string) (code int, verdict, last string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -34,16 +34,16 @@ func driven(t *testing.T, url string, args ...string) (code int, verdict, last s
 	return code, verdict, lastLine(complaints.String())
 }
 
-// changes are what other programs may do to the data between two runs, in SQL that is the
-// same everywhere. The next run is refused, with a word of the reason, or takes the data up.
+// changes holds changes of the data by other programs between two runs. The SQL works on every server. The next run
+// either refuses the data with a reason or accepts it.
 var changes = []struct {
-	workload   string // and its settings
+	workload   string // with its settings
 	statements []string
 	reason     string
-	taken      bool // the next run takes the data up
+	taken      bool // the next run accepts the data
 }{
 	{"bank --accounts 200", []string{"UPDATE stroppy_account SET balance = balance + 1"}, "stroppy_account has other contents", false},
-	{"bank --accounts 200", []string{ // the sum stays
+	{"bank --accounts 200", []string{ // the sum does not change
 		"UPDATE stroppy_account SET balance = balance + 1 WHERE ban = (SELECT MIN(ban) FROM stroppy_account)",
 		"UPDATE stroppy_account SET balance = balance - 1 WHERE ban = (SELECT MAX(ban) FROM stroppy_account WHERE balance > 1)",
 	}, "stroppy_account has other contents", false},
@@ -69,7 +69,7 @@ var changes = []struct {
 		"stroppy_tpcb_history had 200 rows and has 0", false},
 }
 
-// changed carries out the changes on one database after the other.
+// changed makes each change between two runs on a new database and checks the second run.
 func changed(t *testing.T, open func(t *testing.T) (db.SQL, string)) {
 	for _, c := range changes {
 		t.Run(c.workload+" "+c.statements[len(c.statements)-1], func(t *testing.T) {
@@ -95,8 +95,7 @@ func changed(t *testing.T, open func(t *testing.T) (db.SQL, string)) {
 	}
 }
 
-// TestRunIsRefusedOnChangedData: data that another program has changed between two runs are
-// neither driven nor judged.
+// TestRunIsRefusedOnChangedData checks the second run after another program has changed the data.
 func TestRunIsRefusedOnChangedData(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -114,9 +113,9 @@ func TestRunIsRefusedOnChangedData(t *testing.T) {
 	})
 }
 
-// TestTPCBOnTablesThatPgbenchMadeAgain: the run describes the tables as they are now, whatever
-// an earlier run has noted of them.
-func TestTPCBOnTablesThatPgbenchMadeAgain(t *testing.T) {
+// TestTPCBAcceptsTablesRecreatedByPgbench checks that a run describes the current tables, not the tables of an earlier
+// run.
+func TestTPCBAcceptsTablesRecreatedByPgbench(t *testing.T) {
 	t.Parallel()
 	url := newPostgresDatabase(t)
 	for i, init := range [][]string{{"-i", "-q", "-s", "2"}, {"-i", "-q", "-s", "1"}, {"-i", "-q", "-s", "1"}, nil} {
@@ -127,13 +126,13 @@ func TestTPCBOnTablesThatPgbenchMadeAgain(t *testing.T) {
 		if init != nil && (code != 0 || verdict != "valid") {
 			t.Errorf("run %d: exit code %d, %s: %s", i+1, code, verdict, last)
 		}
-		if init == nil && verdict != "unknown" { // the history of the run before was not given
+		if init == nil && verdict != "unknown" { // the history of the earlier run was not given
 			t.Errorf("run %d on the same tables: exit code %d, %s: %s", i+1, code, verdict, last)
 		}
 	}
 }
 
-// models are workloads on small data, for databases that are no SQL database.
+// models opens each workload with few objects, on databases of any data model.
 var models = map[string]func(t *testing.T, d db.Database) workload.Workload{
 	"bank":   func(t *testing.T, d db.Database) workload.Workload { return newBank(t, d, nil) },
 	"tpcb":   func(t *testing.T, d db.Database) workload.Workload { return newTPCB(t, d, smallTPCB()) },
@@ -157,7 +156,7 @@ var models = map[string]func(t *testing.T, d db.Database) workload.Workload{
 	},
 }
 
-// driveOnce drives a workload, with a load or without.
+// driveOnce runs a workload once without checks, with or without a load.
 func driveOnce(t *testing.T, d db.Database, w workload.Workload, loads bool) {
 	t.Helper()
 	r := newTrial(t, d, w, "")
@@ -170,7 +169,7 @@ func driveOnce(t *testing.T, d db.Database, w workload.Workload, loads bool) {
 	r.leave(t)
 }
 
-// refusedOnce checks that a workload is attached to before a change of its data and not after.
+// refusedOnce checks that a workload accepts its data before a change and refuses it afterwards.
 func refusedOnce(t *testing.T, d db.Database, open func(t *testing.T, d db.Database) workload.Workload, change func()) {
 	t.Helper()
 	driveOnce(t, d, open(t, d), true)
@@ -182,8 +181,8 @@ func refusedOnce(t *testing.T, d db.Database, open func(t *testing.T, d db.Datab
 	}
 }
 
-// TestAttachRefusesChangedKeys: one key of the data is gone, of each range in turn.
-func TestAttachRefusesChangedKeys(t *testing.T) {
+// TestAttachRefusesMissingKey removes one key of each range in turn.
+func TestAttachRefusesMissingKey(t *testing.T) {
 	t.Parallel()
 	prefixes := map[string][]string{
 		"bank": {"stroppy_account/", "stroppy_ledger/"}, "tpcb": {"stroppy_tpcb_row/", "stroppy_tpcb_history/"},
@@ -199,7 +198,7 @@ func TestAttachRefusesChangedKeys(t *testing.T) {
 	}
 }
 
-// endOf returns the key behind all that begin with a prefix.
+// endOf returns the first key after all keys with a prefix.
 func endOf(prefix string) []byte { return append([]byte(prefix), 0xff) }
 
 // removeFirst deletes the first key with a prefix.
@@ -226,8 +225,8 @@ func removeFirst(t *testing.T, d db.KV, prefix string) {
 	}
 }
 
-// TestAttachRefusesChangedDocuments: one collection of the data is gone.
-func TestAttachRefusesChangedDocuments(t *testing.T) {
+// TestAttachRefusesMissingCollection removes one collection in turn.
+func TestAttachRefusesMissingCollection(t *testing.T) {
 	t.Parallel()
 	collections := map[string][]string{
 		"bank": {"stroppy_account", "stroppy_ledger"}, "tpcb": {"stroppy_tpcb_row", "stroppy_tpcb_history"},
@@ -247,9 +246,9 @@ func TestAttachRefusesChangedDocuments(t *testing.T) {
 	}
 }
 
-// TestAttachBesideARun: a run that goes on changes the data, and another one may attach to
-// them. After a run that was killed, only a change that contradicts the workload is found.
-func TestAttachBesideARun(t *testing.T) {
+// TestAttachDuringRunAndAfterKilledRun checks that a run may attach while another run changes the data. After a run
+// that was killed, the data is refused only if it contradicts the workload.
+func TestAttachDuringRunAndAfterKilledRun(t *testing.T) {
 	t.Parallel()
 	for name, open := range models {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +260,7 @@ func TestAttachBesideARun(t *testing.T) {
 			second.attach(t)
 			second.drive(t, 100)
 			second.download(t)
-			second.leave(t) // while the first one goes on
+			second.leave(t) // while the first run continues
 			first.drive(t, 100)
 			third := newTrial(t, d, open(t, d), "")
 			third.attach(t)
@@ -281,9 +280,9 @@ func TestAttachBesideARun(t *testing.T) {
 	})
 }
 
-// TestUpdateOfNoRowIsRejected: a row that is gone is seen by the transaction that is to change
-// it. Where that is known before the commit, nothing of the transaction is left.
-func TestUpdateOfNoRowIsRejected(t *testing.T) {
+// TestUpdateOfMissingRowIsRejected checks that a transaction is rejected if its row is gone. A mode that notices this
+// before the commit must leave no history row.
+func TestUpdateOfMissingRowIsRejected(t *testing.T) {
 	t.Parallel()
 	databases := map[string]func(t *testing.T) db.SQL{
 		"sqlite":   func(t *testing.T) db.SQL { return openSQLite(t) },
@@ -295,7 +294,7 @@ func TestUpdateOfNoRowIsRejected(t *testing.T) {
 			for _, table := range []string{"pgbench_accounts", "pgbench_tellers", "pgbench_branches"} {
 				unseen := name == "mariadb" && mode == workload.Pipelined && table != "pgbench_accounts"
 				if unseen || name == "sqlite" && mode == workload.Procedure {
-					continue // the driver does not say how many rows were found; SQLite has no procedures
+					continue // the driver does not report the number of rows; SQLite has no procedures
 				}
 				t.Run(strings.Join([]string{name, mode, table}, " "), func(t *testing.T) {
 					d, c := open(t), smallTPCB()
@@ -329,8 +328,8 @@ func TestUpdateOfNoRowIsRejected(t *testing.T) {
 	}
 }
 
-// attemptWithout loads a workload, commits one transaction, and tries the next one after the
-// statements have removed its rows.
+// attemptWithout loads a workload and commits one transaction. It then executes the statements and attempts the next
+// transaction.
 func attemptWithout(t *testing.T, d db.SQL, w workload.Workload, statements ...string) *history.Transaction {
 	t.Helper()
 	r := newTrial(t, d, w, "")
@@ -371,9 +370,9 @@ func wantNone(t *testing.T, d db.SQL, table string) {
 	}
 }
 
-// TestCheckNeedsNoSettingOfTransactions: a bank that is too small for a payroll of the default
-// size can be checked, because a check drives nothing.
-func TestCheckNeedsNoSettingOfTransactions(t *testing.T) {
+// TestCheckIgnoresTransactionSettings checks that a bank can be checked although it is too small for a payroll of the
+// default size.
+func TestCheckIgnoresTransactionSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url, out := "sqlite:"+filepath.Join(dir, "small.db"), filepath.Join(dir, "run")

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// isolationLevels are the upper bounds of the levels of an engine, by the engine's name: first
-// the bound, then what was seen, in the order of the anomalies.
+// isolationLevels holds the expected upper bound of each isolation level, by engine. The text has the bound, then the
+// anomalies that were seen.
 var isolationLevels = map[string]map[string]string{
 	"memory": {"strict serializable": "serializable:"},
 	"sqlite": {"serializable": "serializable:"},
@@ -23,7 +23,7 @@ var isolationLevels = map[string]map[string]string{
 	},
 	"mariadb": innoDB,
 	"mysql":   innoDB,
-	// MDEV-40092, and a shared locking read that an index alone answers: neither gives error 1020.
+	// MDEV-40092, and a shared locking read that an index alone answers, do not return error 1020.
 	"mariadb with snapshot isolation": {
 		"repeatable read": "read-committed: some-OTV some-G-single G2-item G2; not what it claims", "serializable": "serializable:",
 	},
@@ -35,7 +35,7 @@ var isolationLevels = map[string]map[string]string{
 	"redis by watch":  {"serializable": "serializable:"},
 }
 
-// innoDB is what both servers with that engine give.
+// innoDB holds the expected bounds for MariaDB and MySQL.
 var innoDB = map[string]string{
 	"read uncommitted": "read-uncommitted: G1a G1b G1c some-OTV some-internal some-PMP P4 some-G-single long-fork G2-item G2",
 	"read committed":   weakest,
@@ -44,14 +44,14 @@ var innoDB = map[string]string{
 }
 
 const (
-	// weakest is a level whose every statement reads what is committed by then.
+	// weakest is a level at which each statement reads the latest committed rows.
 	weakest = "monotonic-atomic-view: some-internal PMP P4 some-G-single long-fork G2-item G2"
-	// noCheck is one that reads a snapshot and does not check at the commit what it read.
+	// noCheck is a level that reads a snapshot and does not validate its reads at the commit.
 	noCheck = "read-atomic: P4 G2-item G2"
 )
 
-// published are the variants in which published reports found an anomaly, and after ! those in
-// which they found none.
+// published lists the variants in which published reports found an anomaly. A variant after ! is one in which they
+// found none.
 var published = map[string]map[string][]string{
 	"mariadb": innoDBPublished,
 	"mysql":   innoDBPublished,
@@ -64,15 +64,15 @@ var published = map[string]map[string][]string{
 	}},
 }
 
-// innoDBPublished is of https://jepsen.io/analyses/mysql-8.0.34.
+// innoDBPublished is from https://jepsen.io/analyses/mysql-8.0.34.
 var innoDBPublished = map[string][]string{"repeatable read": {
 	"OTV a reader that updates a row, by key",
 	"internal a row that was read, updated and read again",
 	"!internal a row that was read, by key",
 }}
 
-// TestIsolationLevels runs the scripted schedules on every engine at each of its levels.
-func TestIsolationLevels(t *testing.T) {
+// TestIsolationLevelsHaveExpectedBounds runs the scripted schedules on every engine at each isolation level.
+func TestIsolationLevelsHaveExpectedBounds(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
 		want, ok := isolationLevels[e.name]
@@ -97,7 +97,7 @@ func TestIsolationLevels(t *testing.T) {
 				for _, variant := range published[e.name][level] {
 					name, absent := strings.CutPrefix(variant, "!")
 					if seen[name] == absent {
-						t.Errorf("%s at %s: seen %v, and the published report says %v", name, level, seen[name], !absent)
+						t.Errorf("%s at %s: seen %v; the published report has %v", name, level, seen[name], !absent)
 					}
 				}
 			}
@@ -108,8 +108,7 @@ func TestIsolationLevels(t *testing.T) {
 	}
 }
 
-// upperBound returns the upper bound of a level and what was seen in one line, and the variants
-// that were seen.
+// upperBound returns the upper bound of a level with the anomalies that were seen, and the variants that were seen.
 func upperBound(t *testing.T, database db.Database, table schedule.Table, level string) (text string, seen map[string]bool) {
 	t.Helper()
 	claim, err := database.Claim(level)
@@ -146,11 +145,11 @@ func upperBound(t *testing.T, database db.Database, table schedule.Table, level 
 	return text, seen
 }
 
-// TestNoSchedules: a database whose transactions have one step says why none can be made.
-func TestNoSchedules(t *testing.T) {
+// TestSchedulesRefuseDatabasesWithOneStep checks that databases whose transactions have one step cannot run schedules.
+func TestSchedulesRefuseDatabasesWithOneStep(t *testing.T) {
 	for _, d := range []db.Database{&voltdb.Database{}, &infinisql.Database{}} {
 		if table, err := schedule.NewTable(d); table != nil || err == nil {
-			t.Errorf("%T has schedules", d)
+			t.Errorf("%T accepted schedules", d)
 		}
 	}
 }

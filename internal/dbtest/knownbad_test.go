@@ -19,14 +19,14 @@ import (
 	"stroppy/internal/report"
 )
 
-// stroppy runs the whole program in this process.
+// stroppy runs the program in this process.
 func stroppy(args ...string) (code int, stdout, stderr string) {
 	var out, complaints bytes.Buffer
 	code = cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
 	return code, out.String(), complaints.String()
 }
 
-// driving is a run of the whole program that goes on while a test interferes.
+// driving is a run of the program that continues while a test changes its data.
 type driving struct {
 	dir            string
 	ended          chan struct{}
@@ -34,8 +34,7 @@ type driving struct {
 	stdout, stderr string
 }
 
-// drive loads a small bank, and starts a run over it that lasts long enough to
-// be interfered with.
+// drive loads a small bank and starts a run of six seconds.
 func drive(t *testing.T, url string, args ...string) *driving {
 	t.Helper()
 	if code, _, stderr := stroppy("pop", "--db", url, "--accounts", "200", "--seed", "7"); code != 0 {
@@ -52,33 +51,34 @@ func drive(t *testing.T, url string, args ...string) *driving {
 	return d
 }
 
-// until returns once the run has come so far.
+// until waits until far returns true.
 func (d *driving) until(t *testing.T, far func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-d.ended:
-			t.Fatalf("the run ended with %d before anybody interfered: %s", d.code, d.stderr)
+			t.Fatalf("the run ended with %d before the test changed the data: %s", d.code, d.stderr)
 		default:
 		}
 		if far() {
 			return
 		}
 	}
-	t.Fatal("the run has not come far enough")
+	t.Fatal("the run did not make the expected progress in time")
 }
 
-// result waits for the end of the run.
+// result waits for the end of the run and returns its result.
 func (d *driving) result(t *testing.T, code int) *report.Result {
 	t.Helper()
 	<-d.ended
 	r, err := report.Parse([]byte(d.stdout))
 	if err != nil || d.code != code {
-		t.Fatalf("the run ended with %d, not %d: %v\n%s\n%s", d.code, code, err, d.stderr, d.stdout)
+		t.Fatalf("the run ended with exit code %d, want %d: %v\n%s\n%s", d.code, code, err, d.stderr, d.stdout)
 	}
 	return r
 }
 
+// checkNamed returns the check of that name.
 func checkNamed(t *testing.T, r *report.Result, name string) report.Check {
 	t.Helper()
 	i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name })
@@ -88,20 +88,20 @@ func checkNamed(t *testing.T, r *report.Result, name string) report.Check {
 	return r.Checks[i]
 }
 
-// found is what a check finds of an interference.
+// found is the expected result of a check.
 type found struct {
 	status string
 	finds  []finding
 }
 
-// finding is a finding of a check.
+// finding is an expected finding of a check.
 type finding struct {
 	kind string
-	off  int64 // by how much the first instance is off, in cents; 0: whatever it is
-	all  bool  // it names every account or transfer that was interfered with, and no other
+	off  int64 // error of the first instance in cents; 0 accepts any error
+	all  bool  // the finding names exactly the changed accounts or transfers
 }
 
-// off is what the first instance of a finding is wrong by, if it has amounts.
+// off returns the error of the first instance of a finding in cents, if it has amounts.
 func off(t *testing.T, f *report.Finding) int64 {
 	t.Helper()
 	data, err := json.Marshal(f.First)
@@ -115,14 +115,14 @@ func off(t *testing.T, f *report.Finding) int64 {
 	return first.End - first.Load + first.Balance - first.Want
 }
 
-// wantFound compares the checks of a result with what was done. Names are the keys of the accounts or the ids
-// of the transfers that were interfered with.
+// wantFound compares the checks of a result with the expected ones. Names are the keys of the changed accounts or the
+// ids of the changed transfers.
 func wantFound(t *testing.T, r *report.Result, want map[string]found, names []string) {
 	t.Helper()
 	for name, w := range want {
 		c := checkNamed(t, r, name)
 		if c.Status != w.status {
-			t.Errorf("%s is %s, not %s: %s", name, c.Status, w.status, c.Detail)
+			t.Errorf("check %s is %s, want %s: %s", name, c.Status, w.status, c.Detail)
 		}
 		for _, one := range w.finds {
 			i := slices.IndexFunc(c.Findings, func(f report.Finding) bool { return f.Kind == one.kind })
@@ -132,16 +132,16 @@ func wantFound(t *testing.T, r *report.Result, want map[string]found, names []st
 			}
 			f := &c.Findings[i]
 			if got := off(t, f); one.off != 0 && got != one.off {
-				t.Errorf("%s: %s is off by %d, not by %d: %s", name, one.kind, got, one.off, f.Text)
+				t.Errorf("%s: the error of %s is %d, want %d: %s", name, one.kind, got, one.off, f.Text)
 			}
 			if one.all && !namesAll(f, names) {
-				t.Errorf("%s: of %q %d are counted, with %q and %q: %s", name, names, f.Count, f.Objects, f.Transactions, f.Text)
+				t.Errorf("%s: want the names %q; the finding has %d, with %q and %q: %s", name, names, f.Count, f.Objects, f.Transactions, f.Text)
 			}
 		}
 	}
 }
 
-// namesAll reports whether a finding is about each of the accounts or transfers and about nothing else.
+// namesAll reports whether a finding names each of the accounts or transfers and no other.
 func namesAll(f *report.Finding, names []string) bool {
 	for _, name := range names {
 		account := func(object string) bool { key, _, _ := strings.Cut(object, " "); return key == name }
@@ -152,6 +152,7 @@ func namesAll(f *report.Finding, names []string) bool {
 	return f.Count == len(names)
 }
 
+// sound is the result of a check that is valid.
 var sound = found{status: "valid"}
 
 const (
@@ -159,8 +160,8 @@ const (
 	itsName   = "bic || '/' || lpad(ban::text, 11, '0')"
 )
 
-// interferences are what a hand can do to a bank in PostgreSQL. Each prints
-// accounts, or the number of one transfer on every line.
+// interferences holds changes that another program can make to a bank in PostgreSQL. Each prints the changed accounts,
+// or the number of one transfer on every line.
 var interferences = []struct {
 	name, sql string
 	transfers bool
@@ -220,9 +221,9 @@ var interferences = []struct {
 	},
 }
 
-// TestInterferenceOnPostgres changes by hand what the bank wrote, while
-// transfers go on: the books show it, by account and transfer.
-func TestInterferenceOnPostgres(t *testing.T) {
+// TestChecksNameChangedRowsOnPostgres changes rows of the bank during a run. The checks must name the accounts and
+// transfers.
+func TestChecksNameChangedRowsOnPostgres(t *testing.T) {
 	t.Parallel()
 	urls := make([]string, len(interferences))
 	for i := range urls {
@@ -253,8 +254,9 @@ func TestInterferenceOnPostgres(t *testing.T) {
 	}
 }
 
-// TestInterferenceOnEtcd is the same on a store of keys and values.
-func TestInterferenceOnEtcd(t *testing.T) {
+// TestChecksNameChangedKeysOnEtcd changes keys of the bank during a run. The checks must name the accounts and
+// transfers.
+func TestChecksNameChangedKeysOnEtcd(t *testing.T) {
 	t.Parallel()
 	const accounts, ledger = "stroppy_account/", "stroppy_ledger/"
 	for _, test := range []struct {
@@ -299,7 +301,7 @@ func TestInterferenceOnEtcd(t *testing.T) {
 	}
 }
 
-// keysOf lists the keys with a prefix that ends with a slash.
+// keysOf returns the keys with a prefix that ends with a slash.
 func keysOf(t *testing.T, s db.KVSession, prefix string) (keys []string) {
 	t.Helper()
 	from, to := []byte(prefix), []byte(prefix)
@@ -314,7 +316,7 @@ func keysOf(t *testing.T, s db.KVSession, prefix string) (keys []string) {
 	return keys
 }
 
-// rewrite changes the first bytes of a key's value, or deletes the key.
+// rewrite changes the first bytes of a key's value, or deletes the key if change is nil.
 func rewrite(t *testing.T, s db.KVSession, key string, change func(value []byte) []byte) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; {
@@ -343,16 +345,16 @@ func rewrite(t *testing.T, s db.KVSession, key string, change func(value []byte)
 		switch {
 		case err == nil:
 			return
-		case errors.As(err, &e) && e.Class == db.Aborted && time.Now().Before(deadline): // a transfer was faster
+		case errors.As(err, &e) && e.Class == db.Aborted && time.Now().Before(deadline): // a transfer wrote the key first
 		default:
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestLostUpdatesAreNamed: what read committed lets happen to read, compute and
-// write is reported by name, with both transactions, the account and the versions.
-func TestLostUpdatesAreNamed(t *testing.T) {
+// TestReportNamesLostUpdates checks the report on read-modify-write transfers at read committed. It must name both
+// transactions, the account and the versions.
+func TestReportNamesLostUpdates(t *testing.T) {
 	t.Parallel()
 	url, dir := newPostgresDatabase(t), runDir(t)
 	code, stdout, stderr := stroppy("run", "--db", url, "--json", "--out", dir, "--seed", "7", "--update", "rmw",
@@ -361,7 +363,7 @@ func TestLostUpdatesAreNamed(t *testing.T) {
 	if err != nil || code != 1 || r.Claim.Level != "read-committed" {
 		t.Fatalf("ended with %d, %v: %s", code, err, stderr)
 	}
-	// Read committed does not forbid a lost update by its name; the books do.
+	// Read committed does not forbid lost updates, but the ledger check does.
 	ledger := checkNamed(t, r, "ledger")
 	if ledger.Status != "invalid" || !ledger.Required || len(ledger.Witness) < 2 {
 		t.Errorf("ledger: %+v", ledger)
@@ -375,7 +377,7 @@ func TestLostUpdatesAreNamed(t *testing.T) {
 		t.Errorf("the reason is %q", lastLine(stderr))
 	}
 
-	// The same recording, checked against more.
+	// Check the same recording against a stronger claim.
 	code, stdout, _ = stroppy("check", dir, "--expect", "serializable", "--json")
 	if r, err = report.Parse([]byte(stdout)); err != nil || code != 1 {
 		t.Fatalf("check ended with %d, %v", code, err)
@@ -389,18 +391,19 @@ func TestLostUpdatesAreNamed(t *testing.T) {
 		t.Errorf("the finding is %+v", f)
 	}
 	if len(c.Where) == 0 || c.Where[0].File != "history/transactions.bin" || c.Where[0].Offset == 0 {
-		t.Errorf("it is not reported where the transactions are recorded: %+v", c.Where)
+		t.Errorf("the report does not locate the transactions in the recording: %+v", c.Where)
 	}
 }
 
+// lastLine returns the last line of a text.
 func lastLine(text string) string {
 	text = strings.TrimSuffix(text, "\n")
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// TestSerializableUnderContention: at PostgreSQL's serializable the same style is
-// right, however much the transactions meet.
-func TestSerializableUnderContention(t *testing.T) {
+// TestSerializableIsValidUnderContention checks read-modify-write and atomic transfers at PostgreSQL's serializable
+// level while many transactions conflict.
+func TestSerializableIsValidUnderContention(t *testing.T) {
 	t.Parallel()
 	for _, update := range []string{"atomic", "rmw"} {
 		t.Run(update, func(t *testing.T) {

@@ -27,14 +27,15 @@ import (
 
 const benchAccounts = 100_000
 
-// The keys of the benchmarks are as long as the bank's.
+// benchAccount appends the key of an account. The keys have the same length as the keys of the bank.
 func benchAccount(dst []byte, i int64) []byte {
 	return fmt.Appendf(dst, "stroppy_account/BDFGXX2Z/%011d", uint64(i)%benchAccounts)
 }
 
+// benchEntry appends the key of a ledger entry.
 func benchEntry(dst []byte, id int64) []byte { return fmt.Appendf(dst, "stroppy_ledger/%016x", id) }
 
-// BenchmarkTransferEtcd runs transfers on three nodes of this machine, in memory.
+// BenchmarkTransferEtcd measures transfers on three local nodes with data in memory.
 func BenchmarkTransferEtcd(b *testing.B) {
 	c := started(b, func(ctx context.Context) (*etcdcluster.Cluster, error) {
 		return etcdcluster.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
@@ -49,9 +50,8 @@ func BenchmarkTransferEtcd(b *testing.B) {
 	}
 }
 
-// BenchmarkTransferRedis runs transfers on one server of this machine, without a file.
-// It also reports what the loaded server needs of memory for an account, the index
-// included.
+// BenchmarkTransferRedis measures transfers on one local server without persistence. It also reports the server's
+// memory for an account with its index entry.
 func BenchmarkTransferRedis(b *testing.B) {
 	for _, way := range []string{"script", "watch"} {
 		c, d := redisForBench(b, "?commit="+way)
@@ -68,8 +68,8 @@ func BenchmarkTransferRedis(b *testing.B) {
 	}
 }
 
-// BenchmarkScanRedis reads 100,000 entries in one page, as an audit beside writers
-// must, for which the server does nothing else.
+// BenchmarkScanRedis measures a read of 100,000 entries in one page. Audits during a run read this way; the server
+// does nothing else meanwhile.
 func BenchmarkScanRedis(b *testing.B) {
 	_, d := redisForBench(b, "")
 	transfers{d, 24}.load(b)
@@ -83,6 +83,7 @@ func BenchmarkScanRedis(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchAccounts, "ns/entry")
 }
 
+// redisForBench starts a server and opens it.
 func redisForBench(b *testing.B, query string) (*rediscluster.Cluster, *redis.Database) {
 	b.Helper()
 	c := started(b, func(ctx context.Context) (*rediscluster.Cluster, error) {
@@ -94,6 +95,7 @@ func redisForBench(b *testing.B, query string) (*rediscluster.Cluster, *redis.Da
 	return c, d
 }
 
+// redisMemory returns the memory that the server uses.
 func redisMemory(b *testing.B, c *rediscluster.Cluster) (bytes int64) {
 	b.Helper()
 	o, err := goredis.ParseURL(c.URL())
@@ -108,7 +110,7 @@ func redisMemory(b *testing.B, c *rediscluster.Cluster) (bytes int64) {
 	return bytes
 }
 
-// started is a cluster that is stopped after the benchmark.
+// started starts a cluster and stops it after the benchmark.
 func started[C interface{ Stop() error }](b *testing.B, start func(context.Context) (C, error)) C {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), startLimit)
@@ -141,11 +143,11 @@ func benchSession(b *testing.B, d db.KV) db.KVSession {
 	return s
 }
 
-// transfers is a benchmark that moves money between pairs of accounts: two round
-// trips a transfer, and a ledger entry.
+// transfers is a benchmark of transfers between pairs of accounts. A transfer has two round trips and writes a ledger
+// entry.
 type transfers struct {
 	d    db.KV
-	size int // bytes of a value, of which the last eight are the balance
+	size int // bytes of a value; the last eight are the balance
 }
 
 func (x transfers) load(b *testing.B) {
@@ -161,8 +163,8 @@ func (x transfers) load(b *testing.B) {
 	}
 }
 
-// run runs b.N transfers on so many sessions and reports transfers per second,
-// conflicts, and the CPU time of this process, user and system, for each.
+// run executes b.N transfers on the given number of sessions. It reports transfers per second, conflicts per transfer,
+// and the CPU time of this process per transfer.
 func (x transfers) run(b *testing.B, sessions int) {
 	b.ReportAllocs()
 	all := make([]db.KVSession, sessions)
@@ -171,7 +173,7 @@ func (x transfers) run(b *testing.B, sessions int) {
 	}
 	var due, conflicts atomic.Int64
 	due.Store(int64(b.N))
-	stamp := time.Now().UnixNano() // no two runs share ledger keys
+	stamp := time.Now().UnixNano() // each run has its own ledger keys
 	before := cpuTime(b)
 	b.ResetTimer()
 	var wg sync.WaitGroup
@@ -195,7 +197,7 @@ func (x transfers) run(b *testing.B, sessions int) {
 	b.ReportMetric(float64(conflicts.Load())/float64(b.N), "conflicts/op")
 }
 
-// transferClient is one session and what it uses again for each transfer.
+// transferClient is a session with buffers that it reuses for each transfer.
 type transferClient struct {
 	session db.KVSession
 	keys    [][]byte
@@ -203,7 +205,7 @@ type transferClient struct {
 	value   []byte
 }
 
-// transfer moves one unit, until it has succeeded; it returns the conflicts.
+// transfer moves one unit and retries until it succeeds. It returns the number of conflicts.
 func (c *transferClient) transfer(ctx context.Context, n, id int64) (conflicts int64, err error) {
 	c.keys[0] = benchAccount(c.keys[0][:0], n*7919)
 	c.keys[1] = benchAccount(c.keys[1][:0], n*104729+1)
@@ -235,7 +237,7 @@ func (c *transferClient) attempt(ctx context.Context) error {
 	return s.Commit(ctx)
 }
 
-// cpuTime returns the CPU time that this process has used; the servers are others.
+// cpuTime returns the CPU time that this process has used, without the servers.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestKVRefusesSharedRedisConnectionsByWatch: a watched transaction needs its connection alone.
-func TestKVRefusesSharedRedisConnectionsByWatch(t *testing.T) {
+// TestKVRefusesSharedRedisConnectionsWithWatch checks the refusal of several transactions on one connection if they
+// use WATCH.
+func TestKVRefusesSharedRedisConnectionsWithWatch(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t, 1, "no")
 	code, _, why := kvOn(t, "--db", s.URL()+"?commit=watch", "--in-flight", "8", "--records", "300", "--count", "100")
@@ -16,9 +17,9 @@ func TestKVRefusesSharedRedisConnectionsByWatch(t *testing.T) {
 	}
 }
 
-// TestKVOnSharedRedisConnectionsUnderNemesis kills a server that syncs its file before it answers,
-// under transactions that travel together.
-func TestKVOnSharedRedisConnectionsUnderNemesis(t *testing.T) {
+// TestKVOnSharedRedisConnectionsSurvivesKill kills a server that syncs its file before each answer, while transactions
+// share connections.
+func TestKVOnSharedRedisConnectionsSurvivesKill(t *testing.T) {
 	t.Parallel()
 	needsTime(t)
 	code, v, why := kvOn(t, slices.Concat([]string{

@@ -13,14 +13,13 @@ import (
 	"stroppy/internal/cli"
 )
 
-// kvMix has every kind of transaction, on few records, so that transactions meet.
+// kvMix holds arguments with every kind of transaction and few records, so that transactions conflict.
 var kvMix = []string{
 	"--records", "300", "--clients", "8", "--seed", "7", "--distribution", "zipfian",
 	"--read-share", "0.3", "--update-share", "0.2", "--insert-share", "0.1", "--scan-share", "0.1", "--modify-share", "0.3", "--scan-length", "20",
 }
 
-// kvOn runs the whole program on a database and returns its exit code and what it
-// found.
+// kvOn runs `stroppy run kv` in this process. It returns the exit code, the result and standard error.
 func kvOn(t *testing.T, args ...string) (int, kvVerdict, string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -38,6 +37,7 @@ func kvOn(t *testing.T, args ...string) (int, kvVerdict, string) {
 	return code, v, complaints.String()
 }
 
+// kvVerdict holds the parts of result.json that the tests of kv read.
 type kvVerdict struct {
 	verdict
 	Tables []struct {
@@ -46,22 +46,21 @@ type kvVerdict struct {
 	}
 }
 
-// wantValid fails the test unless all was well and every kind of transaction came up.
+// wantValid fails the test unless the run is valid and has every kind of transaction.
 func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
 	t.Helper()
 	if code != 0 || v.Verdict != "valid" {
 		t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, complaints)
 	}
 	if len(v.Tables) != 1 || len(v.Tables[0].Rows) != 5 {
-		t.Errorf("the tables are %+v, and five kinds of transaction were asked for", v.Tables)
+		t.Errorf("want the tables of five kinds of transactions, got %+v", v.Tables)
 	}
 }
 
-// TestKVMutants: the planted bugs that can show on single records, each found by the
-// check that is meant for it.
-func TestKVMutants(t *testing.T) {
+// TestKVFindsPlantedBugs checks that each planted bug which single records can show is found by one of its checks.
+func TestKVFindsPlantedBugs(t *testing.T) {
 	t.Parallel()
-	// On many records, of which few are written again, a lost commit stays visible.
+	// With many records few are written again, so that a lost commit stays visible.
 	seldom := []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}
 	type mutant struct {
 		mutant string
@@ -90,8 +89,8 @@ func TestKVMutants(t *testing.T) {
 	}
 }
 
-// TestKVOnNoop: a database that keeps nothing is driven and not checked.
-func TestKVOnNoop(t *testing.T) {
+// TestKVRunsOnNoopWithoutChecks checks that a database which stores nothing can be loaded with requests.
+func TestKVRunsOnNoopWithoutChecks(t *testing.T) {
 	t.Parallel()
 	code, v, why := kvOn(t, "--db", "noop:", "--no-check", "--count", "100000", "--in-flight", "2")
 	if code != 0 || v.Drive.Committed != 100_000 {
@@ -99,8 +98,8 @@ func TestKVOnNoop(t *testing.T) {
 	}
 }
 
-// TestKVRefusals: what cannot be done is said in one sentence, before anything is.
-func TestKVRefusals(t *testing.T) {
+// TestKVRefusesInvalidSettings checks that invalid settings end the command before the run, with a reason.
+func TestKVRefusesInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -118,8 +117,8 @@ func TestKVRefusals(t *testing.T) {
 	}
 }
 
-// TestKVUnderNemesis: real clusters that lose their leader.
-func TestKVUnderNemesis(t *testing.T) {
+// TestKVSurvivesKilledLeader kills the leader of real clusters during a run.
+func TestKVSurvivesKilledLeader(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
 	for _, c := range []struct {

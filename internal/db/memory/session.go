@@ -76,13 +76,17 @@ func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, va
 }
 
 func (s *session) Set(key, value []byte) {
-	s.write(write{key: string(key), value: append([]byte{}, value...)})
+	w := s.tx.write(key)
+	w.value = append([]byte{}, value...)
+	s.write(w)
 }
 
-func (s *session) Delete(key []byte) { s.write(write{key: string(key)}) }
+func (s *session) Delete(key []byte) { s.write(s.tx.write(key)) }
 
 func (s *session) Add(key []byte, delta int64) {
-	s.write(write{key: string(key), adds: true, delta: delta})
+	w := s.tx.write(key)
+	w.adds, w.delta = true, delta
+	s.write(w)
 }
 
 func (s *session) write(w write) {

@@ -63,14 +63,27 @@ type transaction struct {
 type read struct {
 	key  string
 	seen uint64
+	of   *record // nil if there is none yet
 }
 
 // write is a new value, which the store may keep; nil deletes. A write that adds has its value after addUp.
 type write struct {
 	key   string
+	of    *record // nil if it is not known to the transaction
 	value []byte
 	adds  bool
 	delta int64
+}
+
+// write returns the write of a key. It needs no copy of the key and no look-up of the record if the key is among
+// the first that the transaction has read.
+func (tx *transaction) write(key []byte) write {
+	for _, r := range tx.reads[:min(len(tx.reads), 8)] {
+		if r.key == string(key) {
+			return write{key: r.key, of: r.of}
+		}
+	}
+	return write{key: string(key)}
 }
 
 func (tx *transaction) begin(readOnly bool) {
@@ -98,9 +111,9 @@ func (s *store) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 		switch {
 		case tx.readOnly:
 		case known:
-			tx.reads = append(tx.reads, read{r.key, v.commit})
+			tx.reads = append(tx.reads, read{r.key, v.commit, r})
 		default:
-			tx.reads = append(tx.reads, read{string(key), 0})
+			tx.reads = append(tx.reads, read{string(key), 0, nil})
 		}
 	}
 	return nil
@@ -146,7 +159,10 @@ func (s *store) forget(*transaction) {}
 // violates a constraint.
 func (s *store) check(tx *transaction) error {
 	for _, r := range tx.reads {
-		if s.latest(r.key).commit != r.seen {
+		if r.of == nil {
+			r.of = s.records[r.key]
+		}
+		if r.of.latest().commit != r.seen {
 			return errConflict
 		}
 	}
@@ -182,14 +198,16 @@ func (s *store) apply(tx *transaction) {
 	s.commits++
 	tx.number = s.commits
 	for _, w := range tx.writes {
-		s.put(w.key, version{w.value, s.commits})
+		s.put(w.key, w.of, version{w.value, s.commits})
 	}
 }
 
 // put adds a version. If one commit writes a key twice, the later write wins.
-func (s *store) put(key string, v version) {
-	r, known := s.records[key]
-	if !known {
+func (s *store) put(key string, r *record, v version) {
+	if r == nil {
+		r = s.records[key]
+	}
+	if r == nil {
 		if v.value == nil {
 			return
 		}
@@ -225,12 +243,7 @@ func (s *store) scan(from, to string) (keys []string, values [][]byte) {
 }
 
 // latest returns the newest version of a key.
-func (s *store) latest(key string) version {
-	if r, known := s.records[key]; known {
-		return r.latest()
-	}
-	return version{}
-}
+func (s *store) latest(key string) version { return s.records[key].latest() }
 
 // space returns the keyspace of a key, or nil.
 func (s *store) space(key string) *db.Keyspace {
@@ -242,11 +255,12 @@ func (s *store) space(key string) *db.Keyspace {
 	return nil
 }
 
+// latest returns the newest version of a record, which may be nil.
 func (r *record) latest() version {
-	if n := len(r.versions); n > 0 {
-		return r.versions[n-1]
+	if r == nil || len(r.versions) == 0 {
+		return version{}
 	}
-	return version{}
+	return r.versions[len(r.versions)-1]
 }
 
 // at returns the version that a snapshot sees. It returns false if the version is no longer kept.

@@ -210,6 +210,8 @@ type Limits struct {
 	// commit fills in the values that FindAndUpdate has returned of it. If the record is not there
 	// the commit is refused: class Constraint, ForeignKey; if it does not meet the condition:
 	// CheckFailed. What a session for loading inserts is inserted at once, unless it is there.
+	// FindAndUpdate with an Update that changes nothing has the commit read a record, which need
+	// not be there: then its fields are Null.
 	Deferred bool
 	// Adds says that the database can add to a Counter without reading it.
 	Adds bool

@@ -92,6 +92,7 @@ type Update struct {
 	Collection *Collection
 	AtLeast    int   // the field that must be at least the first argument; 0: none
 	Add        []int // the next arguments are added to these fields
+	Append     []int // the next ones are put behind the texts of these, if Limits.Deferred is set
 	Set        []int // the last ones take the place of what is in these
 	// Unseen lets Update add to a Counter without finding it, if Limits.Adds is set: a record that
 	// is not there counts as found and is made, unless Limits.Simple is set. FindAndUpdate reads
@@ -101,7 +102,7 @@ type Update struct {
 
 // Arguments is how many arguments the update of one record has.
 func (u *Update) Arguments() int {
-	n := len(u.Add) + len(u.Set)
+	n := len(u.Add) + len(u.Append) + len(u.Set)
 	if u.AtLeast != 0 {
 		n++
 	}

@@ -517,6 +517,10 @@ func (s *recordSession) change(u *db.Update, id *db.Value, args []db.Value, aske
 		h.now[field].Int += args[0].Int
 		args = args[1:]
 	}
+	for _, field := range u.Append {
+		h.now[field].Text = slices.Concat(h.now[field].Text, args[0].Text)
+		args = args[1:]
+	}
 	for i, field := range u.Set {
 		h.now[field] = s.keep(args[i])
 	}
@@ -569,8 +573,15 @@ func (s *recordSession) assemble() (guards int, blind bool) {
 	}
 	for i := range s.late {
 		l := &s.late[i]
+		args := l.args
+		if l.u.AtLeast != 0 {
+			args = args[1:]
+		}
+		if len(args) == 0 {
+			continue
+		}
 		s.step(step{kind: change, c: l.u.Collection, u: l.u}, &l.id)
-		s.args = append(s.args, l.args[l.u.Arguments()-len(l.u.Add)-len(l.u.Set):]...)
+		s.args = append(s.args, args...)
 		s.key(l.u.Collection, &l.id)
 	}
 	written, last := 0, 0

@@ -48,6 +48,8 @@ var (
 
 	withdraw = &db.Update{Collection: accounts, AtLeast: 1, Add: []int{1, 2}}
 	rename   = &db.Update{Collection: accounts, Set: []int{3}}
+	extend   = &db.Update{Collection: accounts, Append: []int{3}}
+	view     = &db.Update{Collection: accounts}
 )
 
 func values(id, amount int64, word string) []db.Value {
@@ -151,7 +153,8 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 	if r := read(t, s, 2, 99, 1); !r[0].Found || r[1].Found || r[0].Values[1].Int != 5 || r[2].Values[1].Int != 12345 {
 		t.Fatalf("reads %+v", r)
 	}
-	var before db.Record
+	var before, ignored db.Record
+	found := make([]db.Record, 1)
 	drivertest.Must(t, transact(t, s, change(s, withdraw, 2, &before, minus(4)...)))
 	if before.Values[1].Int != 5 || before.Values[2].Int != 1 || string(before.Values[3].Text) != "two" {
 		t.Errorf("before it was %+v", before)
@@ -168,6 +171,17 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 	if r := read(t, s, 3, 2); r[0].Found || r[1].Values[1].Int != 1 || r[1].Values[2].Int != 2 {
 		t.Errorf("what was refused left %+v", r)
 	}
+	var absents db.Record
+	more := db.Value{Text: []byte(" more")}
+	drivertest.Must(t, transact(t, s, change(s, extend, 2, &before, more), change(s, view, 1, &ignored), change(s, view, 99, &absents)))
+	if string(before.Values[3].Text) != "two" || string(ignored.Values[3].Text) != "it's one" || !absents.Values[3].Null {
+		t.Errorf("the commit has read %+v, %+v and %+v", before, ignored, absents)
+	}
+	drivertest.Must(t, transact(t, s, func() error { return s.Find(t.Context(), accounts, []db.Value{{Int: 2}}, found) }, change(s, extend, 2, &before, more)))
+	if r := read(t, s, 2); string(r[0].Values[3].Text) != "two more more" {
+		t.Errorf("two texts were put behind %+v", r)
+	}
+	refused(t, transact(t, s, change(s, extend, 99, &before, more)), db.Constraint, db.ForeignKey)
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "VoltDB" || !strings.HasPrefix(info.Version, "10.") {
 		t.Errorf("it is %+v, %v", info, err)

@@ -472,7 +472,9 @@ func (l *statements) look(of step) {
 			broken = append(broken, columns[field-1]+" + "+l.cast(f.Type)+" < 0")
 		}
 	}
-	columns = append(columns, "1 / COUNT(*)")
+	if of.u.Arguments() > 0 {
+		columns = append(columns, "1 / COUNT(*)")
+	}
 	if len(broken) > 0 {
 		columns = append(columns, "9223372036854775807 + CASE WHEN "+strings.Join(broken, " OR ")+" THEN 1 ELSE 0 END")
 	}
@@ -484,6 +486,10 @@ func (l *statements) change(of step) {
 	for _, field := range of.u.Add {
 		f := of.c.Fields[field-1]
 		sets = append(sets, f.Name+" = "+f.Name+" + "+l.cast(f.Type))
+	}
+	for _, field := range of.u.Append {
+		name := of.c.Fields[field-1].Name
+		sets = append(sets, name+" = "+name+" || "+l.cast(db.Text))
 	}
 	for _, field := range of.u.Set {
 		f := of.c.Fields[field-1]

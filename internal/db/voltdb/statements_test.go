@@ -20,7 +20,7 @@ func TestShapesHaveTheirArguments(t *testing.T) {
 	streams := &db.Collection{Name: "streams", ID: db.Integer, Fields: []db.Field{{Name: "place", Type: db.Integer}}}
 	pieces := &db.Collection{Name: "pieces", ID: db.Text, Group: 2, Fields: []db.Field{{Name: "body", Type: db.Text}}}
 	add := &db.Update{Collection: objects, AtLeast: 1, Add: []int{1, 2}}
-	set := &db.Update{Collection: objects, Set: []int{3}}
+	set, behind, view := &db.Update{Collection: objects, Set: []int{3}}, &db.Update{Collection: objects, Append: []int{3}}, &db.Update{Collection: objects}
 	d := &Database{schema: schema{procedures: map[string]bool{}}}
 	if err := d.Declare(objects, entries, streams, pieces); err != nil {
 		t.Fatal(err)
@@ -52,6 +52,8 @@ func TestShapesHaveTheirArguments(t *testing.T) {
 		"find_all1_":               {false, []func() error{find(objects, text("a"), text("b"))}},
 		"look1_change1_":           {true, []func() error{change(add, text("a"), one, minus, one)}},
 		"look2_change2_":           {false, []func() error{change(add, text("a"), one, minus, one), change(set, text("b"), text("x"))}},
+		"look2_change1_":           {false, []func() error{change(behind, text("a"), text("x")), change(view, text("b"))}},
+		"look1_":                   {true, []func() error{change(view, text("a"))}},
 		"guard1_put1_":             {true, []func() error{find(objects, text("a")), change(set, text("a"), text("x"))}},
 		"guard2_put1_":             {false, []func() error{find(objects, text("a"), text("b")), change(set, text("a"), text("x"))}},
 		"guard1_put1_add1_":        {true, []func() error{assume(one, one), insert(streams, one, one), insert(pieces, text("01/5"), text("x"))}},

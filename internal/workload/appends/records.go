@@ -20,6 +20,8 @@ type recordModel struct {
 	config  *Config
 	lists   *db.Collection
 	replace *db.Update // of a list's text
+	add     *db.Update // behind a list's text
+	look    *db.Update // which changes nothing
 }
 
 func newRecordModel(database db.Records, c *Config) (model, error) {
@@ -37,6 +39,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	}
 	m := &recordModel{config: c, lists: &db.Collection{Name: table, ID: db.Integer, Fields: []db.Field{{Name: "elements", Type: db.Text}}}}
 	m.replace = &db.Update{Collection: m.lists, Set: []int{1}}
+	m.add, m.look = &db.Update{Collection: m.lists, Append: []int{1}}, &db.Update{Collection: m.lists}
 	var err error
 	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
 		Collections: []*db.Collection{m.lists}, Things: []*db.Collection{m.lists},
@@ -48,36 +51,18 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 
 var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions have as many operations as they draw: take pipelined or interactive")
 
-// rehearse carries out transactions that read and begin so many lists, up to the powers of two that all
-// numbers of operations are rounded up to.
-func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession) error {
-	for reads := 1; reads < 2*int(m.config.Operations); reads *= 2 {
-		for writes := 1; writes <= reads; writes *= 2 {
-			ids, found := make([]db.Value, reads), make([]db.Record, reads)
-			for i := range ids {
-				ids[i].Int = int64(i)
-			}
-			err := s.Begin(ctx, false)
-			if err == nil {
-				err = s.Find(ctx, m.lists, ids, found)
-			}
-			for i := range writes {
-				if err == nil {
-					err = s.Insert(ctx, m.lists, []db.Value{ids[i], {Text: []byte{}}})
-				}
-			}
-			if err := cmp.Or(err, s.Commit(ctx)); err != nil {
-				return err
-			}
-		}
+func (m *recordModel) storage() lists.Storage {
+	if m.late() {
+		return lists.Objects
 	}
-	return nil
+	return lists.Values
 }
-
-func (*recordModel) storage() lists.Storage { return lists.Values }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.RecordSession(ctx, m.config.SessionOptions())
+	if m.late() {
+		return &lateClient{chooser: h, RecordSession: s, model: m}, err
+	}
 	return &valueClient{chooser: h, values: &recordSession{RecordSession: s, model: m}, together: m.config.Mode != workload.Interactive}, err
 }
 

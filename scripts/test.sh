@@ -154,7 +154,7 @@ full() {
 	# These run beside the race detector's tests, which leave one processor idle.
 	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 &
 	background=$!
-	(watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'; exit $status) >"$scratch/dqlite" 2>&1 &
+	(watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestSingleNodeRestarts|TestClusterKeepsPaymentsUnderAllFaults|TestMatrix/^dqlite$'; exit $status) >"$scratch/dqlite" 2>&1 &
 	dqlite=$!
 	site >"$scratch/site" 2>&1 &
 	site=$!

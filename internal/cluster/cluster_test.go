@@ -10,7 +10,9 @@ import (
 	"testing"
 )
 
-func TestFindAll(t *testing.T) {
+// TestFindAllPrefersBinThenPathThenNewest checks that programs come from the parameter bin, else from PATH, else
+// from the newest installed version.
+func TestFindAllPrefersBinThenPathThenNewest(t *testing.T) {
 	dir := t.TempDir()
 	for folder, programs := range map[string][]string{"9/bin": {"a", "b"}, "10/bin": {"a", "b"}, "half": {"a"}, "path": {"a", "b"}, "own": {"a", "b"}} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {

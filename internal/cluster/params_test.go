@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-func TestParamsTake(t *testing.T) {
+// TestParamsReadValuesAndSuggestNearestName checks that parameters are read into variables, and that an unknown
+// name gives an error with the nearest known name.
+func TestParamsReadValuesAndSuggestNearestName(t *testing.T) {
 	var on bool
 	var limit time.Duration
 	settings := map[string]string{}

@@ -17,8 +17,9 @@ const (
 	container = "601 600 0:27 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
 )
 
-// TestFind checks where a group is found, by the kernel's files.
-func TestFind(t *testing.T) {
+// TestFindLocatesGroupOfEachVersion checks that the process's control group is found for versions 1 and 2, or the
+// error names the cause.
+func TestFindLocatesGroupOfEachVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, mounts string
 		want        Group
@@ -84,10 +85,10 @@ func weighs(t *testing.T, g Group, processors int) {
 	}
 }
 
-// TestGroup makes groups below a group that has a process, moves another process into one of them, and removes this
-// group while the process runs. The groups are in a group of this test, because other tests change the settings of
-// the process's group at the same time.
-func TestGroup(t *testing.T) {
+// TestGroupHoldsMovedProcessUntilRemoved checks that a process moves into a new group, and that the group can be
+// removed while the process runs. The groups are in a group of this test, because other tests change the settings
+// of the process's group at the same time.
+func TestGroupHoldsMovedProcessUntilRemoved(t *testing.T) {
 	outer := above(t)
 	g := outer.Child("above-" + strconv.Itoa(os.Getpid()))
 	if err := g.Make(2); err != nil {
@@ -166,9 +167,9 @@ func settings(t *testing.T, g Group) (all string) {
 	return all
 }
 
-// TestRefusals checks the errors for groups of version 2 without a controller. The groups are plain folders, so the
-// test covers the parsing, not the kernel.
-func TestRefusals(t *testing.T) {
+// TestGroupWithoutControllerIsRejected checks that a group of version 2 without a processor controller gives an
+// error that says what to do. The groups are plain folders, so the test covers the parsing, not the kernel.
+func TestGroupWithoutControllerIsRejected(t *testing.T) {
 	folder := func(files map[string]string) Group {
 		dir := t.TempDir()
 		for name, text := range files {

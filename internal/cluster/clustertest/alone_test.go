@@ -93,8 +93,9 @@ var engines = []engine{
 	},
 }
 
-// TestAlone checks the requirements on a single server.
-func TestAlone(t *testing.T) {
+// TestSingleServerKillsPausesAndRestarts checks that a single server can be killed, paused and restarted, and
+// rejects wrong settings.
+func TestSingleServerKillsPausesAndRestarts(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Run("life", e.life)
@@ -104,8 +105,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestCrashLeavesNothing checks that a server ends with the program that started it.
-func TestCrashLeavesNothing(t *testing.T) {
+// TestServerEndsWithItsProgram checks that a server ends with the program that started it.
+func TestServerEndsWithItsProgram(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, e.crash)
 	}

@@ -60,8 +60,9 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster runs all injections on one cluster, in its own network if the user may have one.
-func TestCluster(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_ticks": {"6"}}
 	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
@@ -96,9 +97,9 @@ func testMajority(t *testing.T, c *Cluster) {
 	p.EndWell("replace a node after another came back")
 }
 
-// TestResize checks that a new node gets replicas and that a removed node gives all of them away. The last three
-// nodes cannot be removed.
-func TestResize(t *testing.T) {
+// TestResizeMovesReplicas checks that a new node gets replicas and that a removed node gives all of them away. The
+// last three nodes cannot be removed.
+func TestResizeMovesReplicas(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_ticks": {"6"}}
 	c := k.Start(t, cluster.Options{Nodes: 4, InMemory: true}).(*Cluster)
@@ -112,7 +113,9 @@ func TestResize(t *testing.T) {
 	}
 }
 
-func TestOne(t *testing.T) {
+// TestSingleNodeUsesSettingsAndRestarts checks that a cluster of one node uses its parameters, and keeps all
+// payments when it is killed, paused and restarted.
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"max_offset": {"400ms"}, "set.server.time_until_store_dead": {"2m"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
@@ -129,7 +132,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	clustertest.Params(t, parseParams, map[string]string{
 		"":                                     "",
 		"election_ticks=6":                     "",
@@ -144,12 +147,13 @@ func TestParams(t *testing.T) {
 	})
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, []string{""}, clustertest.Refusal{Query: "sync=off", Says: "parameter sync: "})
 }
 
-// TestComplete checks that a range is not complete if it lacks replicas, or has one on a node that no longer exists.
-func TestComplete(t *testing.T) {
+// TestRangeWithMissingReplicaIsIncomplete checks that a range is not complete if it lacks replicas, or has one on
+// a node that no longer exists.
+func TestRangeWithMissingReplicaIsIncomplete(t *testing.T) {
 	for _, tc := range []struct {
 		held, ids []int64
 		says      string

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestConcurrent lets several writers write and sync at the same time. Each has its own blocks in a shared file, and
-// a file whose name changes. Each must find what it had synced.
-func TestConcurrent(t *testing.T) {
+// TestConcurrentWritersKeepSyncedData checks that concurrent writers find their synced data after a loss of
+// unsynced data. Each has its own blocks in a shared file, and a file whose name changes.
+func TestConcurrentWritersKeepSyncedData(t *testing.T) {
 	const writers, blocks = 6, 8
 	n := newNode(t, fast(t))
 	shared, err := os.Create(filepath.Join(n.Dir(), "shared"))

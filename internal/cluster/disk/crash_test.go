@@ -56,9 +56,9 @@ func own() error {
 	select {}
 }
 
-// TestCrash checks that nothing is left after the owner of the file system is killed. The file system unmounts
-// itself. If its process is killed too, the next start clears it.
-func TestCrash(t *testing.T) {
+// TestMountIsRemovedAfterOwnerIsKilled checks that no mount is left after the owner of the file system is killed.
+// The file system unmounts itself. If its process is killed too, the next start clears it.
+func TestMountIsRemovedAfterOwnerIsKilled(t *testing.T) {
 	needFUSE(t)
 	for _, both := range []bool{false, true} {
 		t.Run(fmt.Sprintf("both %v", both), func(t *testing.T) {

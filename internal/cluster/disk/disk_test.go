@@ -164,8 +164,9 @@ func TestUnmountLeavesData(t *testing.T) {
 	}
 }
 
-// TestProcessEnds checks that the end of the serving process is an error of the node, and leaves nothing behind.
-func TestProcessEnds(t *testing.T) {
+// TestEndOfFileSystemProcessIsAnError checks that the node reports an error when the process that serves its file
+// system ends. The end must leave nothing behind.
+func TestEndOfFileSystemProcessIsAnError(t *testing.T) {
 	n := newNode(t, fast(t))
 	layer := layerOf(t, n)
 	if err := syscall.Kill(layer, syscall.SIGKILL); err != nil {
@@ -211,8 +212,9 @@ func layerOf(t testing.TB, n *host.Server) int {
 	return 0
 }
 
-// TestRefused checks that Lose fails for a server that runs and for a file that is open for writing.
-func TestRefused(t *testing.T) {
+// TestLoseUnsyncedRejectsRunningServer checks that LoseUnsynced fails for a running server and for a file that is
+// open for writing.
+func TestLoseUnsyncedRejectsRunningServer(t *testing.T) {
 	t.Parallel() // it waits
 	n := newNode(t, fast(t))
 	if err := n.LoseUnsynced(); err == nil || !strings.Contains(err.Error(), "it is running") {

@@ -143,9 +143,9 @@ func writer(args []string) int {
 	return 2
 }
 
-// TestWays kills a program with open files, for each way to write. Its data must survive the loss exactly if it
-// synced them. Before the loss they must exist.
-func TestWays(t *testing.T) {
+// TestOnlySyncedDataSurvivesLoss checks that the data of a killed program survive a loss exactly if they were
+// synced, for each way to write.
+func TestOnlySyncedDataSurvivesLoss(t *testing.T) {
 	parent := fast(t)
 	n := newNode(t, parent)
 	for _, w := range ways {

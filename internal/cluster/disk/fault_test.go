@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFull checks which operations work on a full disk, and that all work after the heal.
-func TestFull(t *testing.T) {
+// TestFullDiskFailsOnlyGrowingWrites checks that a full disk fails only the operations that need space, and that
+// all operations work after the heal.
+func TestFullDiskFailsOnlyGrowingWrites(t *testing.T) {
 	n := newNode(t, fast(t))
 	at := func(name string) string { return filepath.Join(n.Dir(), name) }
 	f, err := os.Create(at("file"))
@@ -86,8 +87,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestSlow checks that every call takes at least the set time, and that the heal also ends calls that are waiting.
-func TestSlow(t *testing.T) {
+// TestSlowDiskDelaysEveryCall checks that every call takes at least the set time, and that the heal also ends
+// waiting calls.
+func TestSlowDiskDelaysEveryCall(t *testing.T) {
 	const perCall = 30 * time.Millisecond
 	n := newNode(t, fast(t))
 	path := filepath.Join(n.Dir(), "file")
@@ -139,8 +141,9 @@ func TestSlow(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestSlowMapped checks that a process that wrote to a memory map can be killed, however slow the disk is.
-func TestSlowMapped(t *testing.T) {
+// TestProcessWithMemoryMapCanBeKilled checks that a process that wrote to a memory map can be killed, however slow
+// the disk is.
+func TestProcessWithMemoryMapCanBeKilled(t *testing.T) {
 	n := newNode(t, fast(t))
 	path := filepath.Join(n.Dir(), "file")
 	var heal func() error
@@ -156,9 +159,9 @@ func TestSlowMapped(t *testing.T) {
 	check(t, path, "after the heal", newText(), false)
 }
 
-// TestSlowKilled checks that a process that waits for a slow disk can be killed, and that other signals do not end
-// the wait.
-func TestSlowKilled(t *testing.T) {
+// TestProcessWaitingForSlowDiskCanBeKilled checks that a process that waits for a slow disk can be killed, and
+// that other signals do not end the wait.
+func TestProcessWaitingForSlowDiskCanBeKilled(t *testing.T) {
 	n := newNode(t, fast(t))
 	path := filepath.Join(n.Dir(), "file")
 	heal, err := n.Slow(t.Context(), 24*time.Hour)

@@ -19,9 +19,9 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestNemesis injects every fault of disks and clocks into a real server, and checks that the fault and its heal are
-// seen. Each fault begins when the server is healthy after the one before it.
-func TestNemesis(t *testing.T) {
+// TestDiskAndClockFaultsAreSeenAndHealed checks that each disk and clock fault of a real server is seen, and that
+// its heal is seen. Each fault begins when the server is healthy after the previous fault.
+func TestDiskAndClockFaultsAreSeenAndHealed(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Clock: true, Params: url.Values{"fsync": {"off"}}})
 	if err := n.Sync(); err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func injectOnce(t *testing.T, hurt *nemesis.Nemesis) {
 	}
 }
 
-// TestReplace replaces nodes of clusters on the file system, and adds and removes nodes if the cluster can. The disk
-// of a replaced node must have no faults and must keep the node's initial data.
-func TestReplace(t *testing.T) {
+// TestReplacedNodeHasDiskWithoutFaults checks that a replaced node has a disk without faults, and keeps the node's
+// initial data. Clusters that can change their size also add and remove a node.
+func TestReplacedNodeHasDiskWithoutFaults(t *testing.T) {
 	for name, start := range map[string]func(context.Context, cluster.Options) (cluster.Local, error){
 		"postgres": func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 			return patroni.Start(ctx, o)

@@ -297,8 +297,9 @@ func (p *player) fsyncFolder() (string, error) {
 	return "fsync folder " + path, syncFolder(p.real(path))
 }
 
-// TestRandom makes random moves on the file system and on the model, and compares them before and after each loss.
-func TestRandom(t *testing.T) {
+// TestRandomOperationsMatchModel checks that random operations give the same files as a model, before and after
+// each loss of unsynced data.
+func TestRandomOperationsMatchModel(t *testing.T) {
 	const games, losses, most = 12, 8, 120
 	parent := fast(t)
 	n := newNode(t, parent)

@@ -142,8 +142,9 @@ func missing(t *testing.T, c cluster.Local, ids []int) (lost []int) {
 	return lost
 }
 
-// TestPostgres checks that PostgreSQL keeps every acknowledged row after repeated losses of unsynced writes.
-func TestPostgres(t *testing.T) {
+// TestPostgresKeepsRowsAfterLossOfUnsynced checks that PostgreSQL keeps every acknowledged row after repeated
+// losses of unsynced writes.
+func TestPostgresKeepsRowsAfterLossOfUnsynced(t *testing.T) {
 	t.Parallel()
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.checkpoint_timeout": {"30s"}}})
 	do(t, connect(t, c), "CREATE TABLE rows (id int PRIMARY KEY, text text)")
@@ -169,8 +170,8 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// TestPostgresUnsafe checks that acknowledged rows are lost with fsync=off.
-func TestPostgresUnsafe(t *testing.T) {
+// TestPostgresLosesRowsWithoutFsync checks that acknowledged rows are lost with fsync=off.
+func TestPostgresLosesRowsWithoutFsync(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"fsync": {"off"}}})
 	do(t, connect(t, c), "CREATE TABLE rows (id int PRIMARY KEY, text text)")
 	do(t, connect(t, c), "INSERT INTO rows VALUES (-1)")
@@ -196,9 +197,9 @@ func TestPostgresUnsafe(t *testing.T) {
 	t.Logf("%d of %d acknowledged rows are lost", len(lost), len(ids))
 }
 
-// TestPostgresFull checks that PostgreSQL refuses writes on a full disk. It must continue by itself or after a
-// restart when there is space again.
-func TestPostgresFull(t *testing.T) {
+// TestPostgresContinuesAfterFullDisk checks that PostgreSQL rejects writes on a full disk, and continues when
+// there is space again, by itself or after a restart.
+func TestPostgresContinuesAfterFullDisk(t *testing.T) {
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
 	conn := connect(t, c)
 	do(t, conn, "CREATE TABLE rows (id int PRIMARY KEY, text text)")
@@ -222,8 +223,8 @@ func TestPostgresFull(t *testing.T) {
 	do(t, conn, "INSERT INTO rows SELECT i, repeat('x', 500) FROM generate_series(1, 10000) i")
 }
 
-// TestPostgresSlow checks that a commit waits for a slow disk.
-func TestPostgresSlow(t *testing.T) {
+// TestPostgresCommitWaitsForSlowDisk checks that a commit waits for a slow disk.
+func TestPostgresCommitWaitsForSlowDisk(t *testing.T) {
 	const perCall = 50 * time.Millisecond
 	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
 	conn := connect(t, c)
@@ -243,8 +244,9 @@ func TestPostgresSlow(t *testing.T) {
 	do(t, conn, "INSERT INTO rows VALUES (2)")
 }
 
-// TestEtcd checks that etcd keeps every acknowledged key.
-func TestEtcd(t *testing.T) {
+// TestEtcdKeepsKeysAfterLossOfUnsynced checks that etcd keeps every acknowledged key after repeated losses of
+// unsynced writes.
+func TestEtcdKeepsKeysAfterLossOfUnsynced(t *testing.T) {
 	t.Parallel()
 	c, n := startKind(t, "etcd", etcd.Start, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.snapshot-count": {"500"}}})
 	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(strings.TrimPrefix(c.URL(), "etcd://"), ","), Logger: zap.NewNop()})

@@ -82,14 +82,17 @@ func kind() clustertest.Kind {
 	}
 }
 
-func TestOne(t *testing.T) { kind().One(t, nil) }
+// TestSingleNodeRestarts checks that a cluster of one node keeps all payments when it is killed, paused and
+// restarted.
+func TestSingleNodeRestarts(t *testing.T) { kind().One(t, nil) }
 
-// TestHurt runs all injections on one cluster, in its own network if the user may have one.
-func TestHurt(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	kind().Hurt(t, kind().Start(t, cluster.Options{Nodes: 3}))
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, nil,
 		clustertest.Refusal{Query: "timeout=1s", Says: "dqlite has no parameters"},
 		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"})

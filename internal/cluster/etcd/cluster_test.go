@@ -73,8 +73,9 @@ func leaderOf(t *testing.T, c *Cluster) (leader *node, followers []*node) {
 	return n.(*node), c.Others(n.(*node))
 }
 
-// TestCluster runs all injections on one cluster, in its own network if the user may have one.
-func TestCluster(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want || c.NodeURL(2) != "etcd://"+c.Endpoints()[2] {
 		t.Errorf("the URLs are %s and %s, want %s", c.URL(), c.NodeURL(2), want)
@@ -183,7 +184,9 @@ func testResizeAndReplace(t *testing.T, c *Cluster) {
 	p.EndWell("add and replace at once, remove a dead one")
 }
 
-func TestOne(t *testing.T) {
+// TestSingleNodeUsesSettingsAndRestarts checks that a cluster of one node uses its parameters, and keeps all
+// payments when it is killed, paused and restarted.
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"set.snapshot-count": {"1000"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
@@ -193,8 +196,9 @@ func TestOne(t *testing.T) {
 	})
 }
 
-// TestStopEndsWaiting stops a cluster while a node waits for a majority that never comes.
-func TestStopEndsWaiting(t *testing.T) {
+// TestStopEndsWaitForMajority checks that a cluster can be stopped while a node waits for a majority that never
+// comes.
+func TestStopEndsWaitForMajority(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
 	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {
@@ -217,7 +221,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, []string{"etcd-server"}, []clustertest.Refusal{
 		{Query: "sync=off", Says: "parameter sync: etcd has no such parameter"},
 		{Query: "set.data-dir=/", Says: "parameter set.data-dir: "},
@@ -226,14 +230,14 @@ func TestStartRefuses(t *testing.T) {
 	}...)
 }
 
-func TestPrograms(t *testing.T) {
+func TestProgramComesFromBinOrPath(t *testing.T) {
 	found, err := host.Find("etcd", "etcd-server")
 	clustertest.Need(t, "etcd", err)
 	kind().Programs(t, found)
 }
 
-// TestParentDeath starts a cluster in another process and kills the process. The nodes must end with it.
-func TestParentDeath(t *testing.T) {
+// TestNodesEndWithKilledParent checks that the nodes end when the process that started them is killed.
+func TestNodesEndWithKilledParent(t *testing.T) {
 	const marker = "STROPPY_ETCD_CLUSTER_CHILD"
 	place := func(dir string) string { return filepath.Join(dir, "endpoint") }
 	if dir := os.Getenv(marker); dir != "" {

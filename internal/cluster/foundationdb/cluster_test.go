@@ -69,12 +69,15 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestHurt runs all injections on one cluster, in its own network if the user may have one.
-func TestHurt(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	kind().Hurt(t, kind().Start(t, cluster.Options{Nodes: 3}))
 }
 
-func TestOne(t *testing.T) {
+// TestSingleNodeUsesSettingsAndRestarts checks that a cluster of one node uses its parameters, and keeps all
+// payments when it is killed, paused and restarted.
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"knobs": {"test"}, "storage": {"memory"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
@@ -85,8 +88,9 @@ func TestOne(t *testing.T) {
 	})
 }
 
-// TestProcesses checks that two processes of a node fail together, and that a node is excluded before it is replaced.
-func TestProcesses(t *testing.T) {
+// TestProcessesOfOneNodeFailTogether checks that two processes of a node fail together, and that a node is
+// excluded before it is replaced.
+func TestProcessesOfOneNodeFailTogether(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"knobs": {"test"}, "processes": {"2"}, "exclude": {"on"}}
 	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
@@ -107,7 +111,7 @@ func TestProcesses(t *testing.T) {
 	p.EndWell("kill, replace and stop a node of two processes")
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, []string{""},
 		clustertest.Refusal{Query: "sync=off", Says: "parameter sync: "},
 		clustertest.Refusal{Query: "redundancy=double", Says: "needs at least 3 nodes"},

@@ -10,7 +10,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-func TestMissing(t *testing.T) {
+// TestBuildWithoutFoundationDBNamesMissingPackage checks that a program that was built without FoundationDB names
+// the missing package and the build tag.
+func TestBuildWithoutFoundationDBNamesMissingPackage(t *testing.T) {
 	if _, err := Start(t.Context(), cluster.Options{Nodes: 3}); err == nil || !strings.Contains(err.Error(), "foundationdb-server") || !strings.Contains(err.Error(), "-tags fdb") {
 		t.Errorf("without FoundationDB: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 3) }, map[string]string{
 		"": "", "redundancy=double": "", "redundancy=single": "", "storage=memory": "", "processes=2": "", "exclude=on": "", "knobs=test": "",
 		"redundancy=triple":    "triple needs at least 5 nodes, but there are 3",
@@ -36,8 +36,9 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestWhole checks states of a cluster that must not lose a node now.
-func TestWhole(t *testing.T) {
+// TestUnhealthyStatusIsRejectedWithCause checks that each status of a cluster that cannot lose a node now is
+// rejected with its cause.
+func TestUnhealthyStatusIsRejectedWithCause(t *testing.T) {
 	const whole = `{"client":{"database_status":{"available":true},"coordinators":{"coordinators":[{"address":"a:1","reachable":true},{"address":"b:1","reachable":true}]}},
 "cluster":{"data":{"state":{"healthy":true,"name":"healthy"}},"recovery_state":{"name":"fully_recovered"},"fault_tolerance":{"max_zone_failures_without_losing_data":1},
 "processes":{"x":{"address":"a:1","roles":[{"role":"cluster_controller"}]},"y":{"address":"b:1","excluded":false}}}}`

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClearSparesUnknownOwners writes damaged records, and records of owners that cannot be compared with present
-// processes.
+// TestClearSparesUnknownOwners checks that Clear keeps damaged records, and records of owners that cannot be
+// compared with present processes.
 func TestClearSparesUnknownOwners(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	state, err := stateFolder()
@@ -100,8 +100,9 @@ func aliveNow(pid int) bool {
 	return err == nil && s.state != 'Z'
 }
 
-// TestClearLeavesMounts checks that a folder with a mount that no record names is not removed.
-func TestClearLeavesMounts(t *testing.T) {
+// TestClearKeepsFoldersWithUnknownMounts checks that a folder is not removed if it contains a mount that no record
+// names.
+func TestClearKeepsFoldersWithUnknownMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped engine: mounts: run as root")
 	}

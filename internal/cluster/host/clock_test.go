@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestDeviation checks that the line for libfaketime gives one clock, whenever the process was started. libfaketime
-// computes start + offset + (now - start) * rate.
-func TestDeviation(t *testing.T) {
+// TestClockSettingIsIndependentOfProcessStart checks that the line for libfaketime gives one clock, whenever the
+// process was started. libfaketime computes start + offset + (now - start) * rate.
+func TestClockSettingIsIndependentOfProcessStart(t *testing.T) {
 	from := time.Date(2026, 8, 5, 12, 0, 0, 0, time.UTC)
 	for _, d := range []deviation{
 		{}, {ahead: 10 * time.Second, from: from}, {ahead: -90 * time.Minute, from: from}, {ahead: 123456 * time.Microsecond, from: from},
@@ -42,8 +42,9 @@ func TestDeviation(t *testing.T) {
 	}
 }
 
-// TestSteerable checks which programs are refused.
-func TestSteerable(t *testing.T) {
+// TestUnsteerableProgramsAreRejected checks that a Go program, a static program, a script and a missing file are
+// rejected, because libfaketime cannot change their clocks.
+func TestUnsteerableProgramsAreRejected(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -76,9 +76,9 @@ func (n *falseNode) effects() map[string]func(context.Context) (fault.Effect, er
 	}
 }
 
-// TestEffectsOfNodes checks that clock and disk faults and their heals are verified: a fault or a heal without an
-// effect is an error.
-func TestEffectsOfNodes(t *testing.T) {
+// TestNodeFaultWithoutEffectIsAnError checks that clock and disk faults and their heals are verified: a fault or a
+// heal without an effect is an error.
+func TestNodeFaultWithoutEffectIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		do               string
 		broken           func(*falseNode)
@@ -115,8 +115,8 @@ func TestEffectsOfNodes(t *testing.T) {
 	}
 }
 
-// TestHealClockOfEndedServer checks that the clock of a server that has ended is healed without a query.
-func TestHealClockOfEndedServer(t *testing.T) {
+// TestClockOfEndedServerHealsWithoutQuery checks that the clock of a server that has ended is healed without a query.
+func TestClockOfEndedServerHealsWithoutQuery(t *testing.T) {
 	n := new(falseNode)
 	e, err := jump(t.Context(), n, time.Minute)
 	if err != nil {
@@ -128,8 +128,8 @@ func TestHealClockOfEndedServer(t *testing.T) {
 	}
 }
 
-// TestLosingDetectsKeptData checks that LoseUnsynced fails if the data still exist.
-func TestLosingDetectsKeptData(t *testing.T) {
+// TestLoseUnsyncedFailsIfDataRemain checks that LoseUnsynced fails if the data still exist.
+func TestLoseUnsyncedFailsIfDataRemain(t *testing.T) {
 	dir := t.TempDir()
 	if err := losing("n0", dir, func() error { return os.Remove(filepath.Join(dir, probeName)) }); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestFind(t *testing.T) {
+func TestFindUsesPathOrNewestVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, version := range []string{"9", "15", "14"} {
 		bin := filepath.Join(dir, version, "bin")
@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestFreePort(t *testing.T) {
+func TestFreePortIsBelowEphemeralPorts(t *testing.T) {
 	for range 20 {
 		if port, err := FreePort(t.Context()); err != nil || port < 1024 || port >= 32768 {
 			t.Fatalf("FreePort = %d, %v", port, err)
@@ -59,9 +59,9 @@ func poll(ctx context.Context, ready func() bool) error {
 	})
 }
 
-// TestKillTakesTheTree kills a shell whose grandchild has left its process group and ignores every signal that can be
-// ignored.
-func TestKillTakesTheTree(t *testing.T) {
+// TestKillEndsDetachedGrandchildren checks that a kill also ends a grandchild that has left the process group and
+// ignores every signal that can be ignored.
+func TestKillEndsDetachedGrandchildren(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		// The signals are ignored before there is a grandchild.
 		p, err := StartProcess(exec.Command("sh", "-c", `sh -c 'trap "" TERM INT HUP; while :; do sleep 100; done' & wait`), syscall.SIGKILL)
@@ -105,8 +105,9 @@ func TestKillTakesTheTree(t *testing.T) {
 	}
 }
 
-// TestLastLines checks how much of a program's output is in an error.
-func TestLastLines(t *testing.T) {
+// TestErrorContainsLastLinesOfOutput checks that an error contains a limited number of the last lines of a
+// program's output.
+func TestErrorContainsLastLinesOfOutput(t *testing.T) {
 	long, half := strings.Repeat("é", 2000), strings.Repeat("h", 250)
 	etcd := `{"level":"warn","ts":"2026-11-29T02:00:00.1Z","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"RAFT_MESSAGE","rtt":"0s","error":"dial tcp 10.0.0.3:2380: connection refused"}`
 	for name, c := range map[string]struct{ text, want string }{
@@ -128,9 +129,9 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// TestVersionOf checks that a program without a version is named together with its output, and that its child
-// processes delay nobody.
-func TestVersionOf(t *testing.T) {
+// TestUnknownVersionErrorContainsOutput checks that the error for a program without a version contains its output.
+// Child processes of the program must not delay the answer.
+func TestUnknownVersionErrorContainsOutput(t *testing.T) {
 	for text, want := range map[string]struct{ said, problem string }{
 		"echo 1.2":                    {"1.2", ""},
 		"sleep 20 & echo 1.2":         {"1.2", ""},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestRecord(t *testing.T) {
+func TestRecordListsLeftoversWithoutPassword(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	r, err := NewRecord("etcd:3")
 	if err != nil {
@@ -59,8 +59,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestStateFolder refuses a folder that somebody else could have prepared.
-func TestStateFolder(t *testing.T) {
+// TestStateFolderRejectsUnsafeFolders checks that a folder is rejected if somebody else could have prepared it.
+func TestStateFolderRejectsUnsafeFolders(t *testing.T) {
 	for name, prepare := range map[string]func(path string) error{
 		"open to others": func(path string) error { return os.Mkdir(path, 0o700) },
 		"a link":         func(path string) error { return os.Symlink(t.TempDir(), path) },
@@ -83,9 +83,9 @@ func TestStateFolder(t *testing.T) {
 	}
 }
 
-// TestEmptyRecords removes the record of a program that was killed before it wrote its name, but not a record that is
-// just being written.
-func TestEmptyRecords(t *testing.T) {
+// TestClearRemovesOldIncompleteRecords checks that Clear removes the record of a program that was killed before it
+// wrote its name. A record that is just being written stays.
+func TestClearRemovesOldIncompleteRecords(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	state, err := stateFolder()
 	if err != nil {
@@ -109,9 +109,9 @@ func TestEmptyRecords(t *testing.T) {
 	}
 }
 
-// TestClearMakesNothing checks that Clear succeeds if no cluster was ever started and no folder can be made, as on a
-// read-only file system.
-func TestClearMakesNothing(t *testing.T) {
+// TestClearWorksOnReadOnlyFileSystem checks that Clear succeeds if no cluster was ever started and no folder can
+// be made, as on a read-only file system.
+func TestClearWorksOnReadOnlyFileSystem(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
@@ -122,9 +122,9 @@ func TestClearMakesNothing(t *testing.T) {
 	}
 }
 
-// TestClearObjects checks that a Clearer removes a dead program's objects in Kubernetes. The record stays until then,
-// and other calls do not wait for it.
-func TestClearObjects(t *testing.T) {
+// TestClearRemovesKubernetesObjects checks that a Clearer removes a dead program's objects in Kubernetes. The
+// record stays until then, and other calls do not wait for it.
+func TestClearRemovesKubernetesObjects(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	r, err := NewRecord("k8s/thing:3")
 	if err != nil {

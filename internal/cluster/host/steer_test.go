@@ -59,9 +59,9 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-// TestSteerPostgres changes the clock of a real server. It jumps, and it drifts without a jump. New sessions and a
-// restarted server see the same clock, and time-outs last as long as before.
-func TestSteerPostgres(t *testing.T) {
+// TestPostgresClockJumpsAndDrifts checks that the clock of a real server jumps and drifts, also for new sessions
+// and after a restart. Time-outs last as long as before.
+func TestPostgresClockJumpsAndDrifts(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	began := time.Now()
 	c, err := postgres.StartCluster(t.Context(), cluster.Options{Nodes: 1, Loopback: true, InMemory: true, Clock: true})
@@ -155,8 +155,8 @@ func aheadInSession(t *testing.T, c cluster.Local, sleep time.Duration) time.Dur
 	})
 }
 
-// TestSteerRefused checks which clocks cannot be changed, and why.
-func TestSteerRefused(t *testing.T) {
+// TestUnchangeableClocksAreRejected checks that clocks that cannot be changed are rejected with the reason.
+func TestUnchangeableClocksAreRejected(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	for want, o := range map[string]cluster.Options{
 		"this kind of server cannot be asked": {Clock: true},

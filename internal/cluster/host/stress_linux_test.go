@@ -92,8 +92,9 @@ func inGroup(t *testing.T, s *Server, group cgroup.Group, want bool) {
 	}
 }
 
-// TestStress checks that the computing processes get as much processor time as the node, which is restarted among them. Nothing may be left of them.
-func TestStress(t *testing.T) {
+// TestStressLastsUntilHealDespiteRestart checks that the computing processes share the control group of their node
+// until the heal, also when the node is restarted. Nothing may be left of them.
+func TestStressLastsUntilHealDespiteRestart(t *testing.T) {
 	s := busy(t)
 	needGroups(t, s)
 	e, err := s.Stress(t.Context(), 0)
@@ -152,8 +153,8 @@ func beside(t *testing.T) (pid int) {
 	return neighbour.Process.Pid
 }
 
-// TestStressStarves checks that the node gets less processor time than its neighbour.
-func TestStressStarves(t *testing.T) {
+// TestStressSlowsOnlyItsNode checks that the node gets less processor time than its neighbour.
+func TestStressSlowsOnlyItsNode(t *testing.T) {
 	s := busy(t)
 	needGroups(t, s)
 	neighbour := beside(t)

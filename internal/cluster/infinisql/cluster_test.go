@@ -21,8 +21,9 @@ func kind() clustertest.Kind {
 	return clustertest.Kind{Engine: "InfiniSQL", Launch: clustertest.Launcher(Starter(infinisql.Prepare))}
 }
 
-// TestOne runs all possible injections on the only node.
-func TestOne(t *testing.T) {
+// TestNodeIsEmptyAfterRestart checks that the only node has lost its tables after a kill or a stop, and that it
+// can be paused.
+func TestNodeIsEmptyAfterRestart(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 1}).(*Cluster)
 	n, ctx := c.List()[0], clustertest.Within(t, clustertest.WaitLimit)
 	if !strings.HasPrefix(c.URL(), "infinisql://benchmark:stroppy@"+n.sql.String()+"/benchmark?") || c.URL() != c.NodeURL(0) {
@@ -59,7 +60,7 @@ func TestOne(t *testing.T) {
 	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
-func TestRefusals(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	for says, o := range map[string]cluster.Options{
 		"use infinisql:1": {Nodes: 3},
 		"disk faults are": {Nodes: 1, FaultFS: true},

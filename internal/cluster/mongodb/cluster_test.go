@@ -55,9 +55,9 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster runs all injections on one cluster, in its own network if the user may have one. On a busy machine an
-// election time-out of one second causes elections without a failure.
-func TestCluster(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault. On a busy machine an election time-out of one second causes elections without a failure.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_timeout": {"2s"}}
 	c := k.Start(t, cluster.Options{Nodes: 3}).(*ReplicaSet)
@@ -96,7 +96,7 @@ func testMajority(t *testing.T, c *ReplicaSet) {
 	p.EndWell("refuse to replace, give a vote back")
 }
 
-func TestOne(t *testing.T) {
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_timeout": {"500ms"}, "set.transactionLifetimeLimitSeconds": {"30"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
@@ -110,7 +110,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	three := func(values url.Values) (params, error) { return parseParams(values, 3) }
 	clustertest.Params(t, three, map[string]string{
 		"":                       "",
@@ -134,14 +134,14 @@ func TestParams(t *testing.T) {
 	})
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, []string{""},
 		clustertest.Refusal{Query: "sync=off", Says: "parameter sync: "},
 		clustertest.Refusal{Query: "set.noSuchParameter=1", Says: "noSuchParameter"})
 }
 
-// TestPrimary checks that a node that regards two nodes as primary, or none, names none.
-func TestPrimary(t *testing.T) {
+// TestAmbiguousPrimaryIsUnknown checks that a node that regards two nodes as primary, or none, names none.
+func TestAmbiguousPrimaryIsUnknown(t *testing.T) {
 	for states, want := range map[string]string{"12": "0", "22": "", "11": "", "218": "1"} {
 		var s status
 		for i, state := range states {
@@ -156,8 +156,9 @@ func TestPrimary(t *testing.T) {
 	}
 }
 
-// TestStopEndsWaiting stops a cluster while a caller waits for a primary that never comes.
-func TestStopEndsWaiting(t *testing.T) {
+// TestStopEndsWaitForPrimary checks that a cluster can be stopped while a caller waits for a primary that never
+// comes.
+func TestStopEndsWaitForPrimary(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*ReplicaSet)
 	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {

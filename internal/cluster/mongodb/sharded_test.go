@@ -38,8 +38,9 @@ func sharded() clustertest.Kind {
 	return k
 }
 
-// TestSharded runs injections on the shards of one cluster, in its own network if the user may have one.
-func TestSharded(t *testing.T) {
+// TestShardedClusterKeepsPaymentsUnderFaults checks that a cluster of two shards keeps all acknowledged payments
+// through faults on its shards.
+func TestShardedClusterKeepsPaymentsUnderFaults(t *testing.T) {
 	k, dir := sharded(), clustertest.OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 3, Dir: dir}).(*Sharded)
 	nodes := c.Nodes()

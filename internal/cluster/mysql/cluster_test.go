@@ -95,7 +95,7 @@ func (n *node) value(t *testing.T, query string) (value string) {
 	return value
 }
 
-func TestOne(t *testing.T) {
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kindOf(StartMariaDB, url.Values{"snapshot": {"on"}, "flush": {"2"}, "set.sync_binlog": {"7"}})
 	k.One(t, func(t *testing.T, c cluster.Local) {
 		n := c.Nodes()[0].(*node)
@@ -111,7 +111,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-func TestClock(t *testing.T) {
+func TestClockJumpChangesServerTime(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	n := kindOf(StartMariaDB, nil).Start(t, cluster.Options{Nodes: 1, Clock: true}).Nodes()[0].(*node)
 	if why := n.Steered(); why != nil {
@@ -128,8 +128,9 @@ func TestClock(t *testing.T) {
 	clustertest.Must(t, err)
 }
 
-// TestGalera runs all injections on one cluster, in its own network if the user may have one.
-func TestGalera(t *testing.T) {
+// TestGaleraKeepsPaymentsUnderAllFaults checks that a Galera cluster keeps all acknowledged payments through each
+// kind of fault.
+func TestGaleraKeepsPaymentsUnderAllFaults(t *testing.T) {
 	c := galeraKind().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
 	if !strings.HasSuffix(c.URL(), ","+nodes[2].address.String()+"/stroppy?spread=true") {
@@ -148,9 +149,9 @@ func TestGalera(t *testing.T) {
 	t.Run("crash", func(t *testing.T) { testCrash(t, c) })
 }
 
-// TestGaleraLeft runs testLeft on two nodes with clocks that can be changed. Then the nodes are stopped and must
-// leave nothing, not even of the scripts that copy data between nodes.
-func TestGaleraLeft(t *testing.T) {
+// TestStoppedGaleraLeavesNothing checks that stopped nodes leave nothing, not even of the scripts that copy data
+// between nodes. It also runs testLeft on two nodes with clocks that can be changed.
+func TestStoppedGaleraLeavesNothing(t *testing.T) {
 	began, dir := time.Now(), clustertest.OpenDir(t)
 	c := galeraKind().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Clock: true}).(*Cluster)
 	testLeft(t, c)
@@ -284,8 +285,9 @@ func testMajority(t *testing.T, c *Cluster) {
 	p.EndWell("kill two of three")
 }
 
-// TestPrograms starts a server from an installation in another place than it was built for.
-func TestPrograms(t *testing.T) {
+// TestServerRunsFromMovedInstallation checks that a server starts from an installation in another place than it
+// was built for.
+func TestServerRunsFromMovedInstallation(t *testing.T) {
 	if _, err := findMariaDB(t.Context(), cluster.Options{}); err != nil {
 		t.Skipf("skipped engine: mariadb: %v", err)
 	}
@@ -299,9 +301,9 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAFolder checks which programs are used if several folders have some, also by their names before
-// MariaDB 10.5.
-func TestProgramsOfAFolder(t *testing.T) {
+// TestProgramsHaveOldOrNewNames checks that a folder's programs are found by their present names, and by their
+// names before MariaDB 10.5.
+func TestProgramsHaveOldOrNewNames(t *testing.T) {
 	make := func(names ...string) string {
 		prefix := clustertest.OpenDir(t)
 		for _, name := range names {
@@ -327,7 +329,7 @@ func TestProgramsOfAFolder(t *testing.T) {
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	one := kindOf(StartMariaDB, nil).Launch
 	galeraKind().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},
 		clustertest.Refusal{Launch: one, Options: cluster.Options{Nodes: 2}, Says: "has one node"},

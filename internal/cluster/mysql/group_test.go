@@ -65,8 +65,9 @@ func fetched(params url.Values) clustertest.Kind {
 	return group(all)
 }
 
-// TestGroup injects every fault into one group with one primary.
-func TestGroup(t *testing.T) {
+// TestSinglePrimaryGroupKeepsPayments checks that a group with one primary keeps all acknowledged payments through
+// each kind of fault.
+func TestSinglePrimaryGroupKeepsPayments(t *testing.T) {
 	c := fetched(nil).Start(t, cluster.Options{Nodes: 3})
 	if got := c.(PrimaryGroup).Description(); !strings.Contains(got, "with one primary (group_replication_consistency BEFORE_ON_PRIMARY_FAILOVER,") {
 		t.Errorf("the cluster describes itself as %s", got)
@@ -124,13 +125,14 @@ func testWaiting(t *testing.T, m *member) {
 	}
 }
 
-// TestMultiPrimary injects every fault into one group whose members are all primaries.
-func TestMultiPrimary(t *testing.T) {
+// TestMultiPrimaryGroupKeepsPayments checks that a group in which all members are primaries keeps all acknowledged
+// payments through each kind of fault.
+func TestMultiPrimaryGroupKeepsPayments(t *testing.T) {
 	k := fetched(url.Values{"multi-primary": {"on"}})
 	k.Hurt(t, k.Start(t, cluster.Options{Nodes: 3}))
 }
 
-func TestGroupRefuses(t *testing.T) {
+func TestGroupStartRejectsInvalidOptions(t *testing.T) {
 	three := cluster.Options{Nodes: 3}
 	group(nil).Refuses(t, nil, // without MySQL, MariaDB's mysqld may be found
 		clustertest.Refusal{Options: cluster.Options{Nodes: 10}, Says: "at most 9"},

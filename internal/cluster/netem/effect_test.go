@@ -69,9 +69,9 @@ func (w *falseWires) Throughput(_ context.Context, _, to int, _ time.Duration) (
 	return 1e9, nil
 }
 
-// TestEffectsOfLinks checks that link faults and their heals are verified: a fault or a heal without an effect is an
-// error.
-func TestEffectsOfLinks(t *testing.T) {
+// TestLinkFaultWithoutEffectIsAnError checks that link faults and their heals are verified: a fault or a heal
+// without an effect is an error.
+func TestLinkFaultWithoutEffectIsAnError(t *testing.T) {
 	cuts := []fault.Cut{{From: 0, To: 1}, {From: 1, To: fault.Client}}
 	slow, lossy, narrow := fault.Link{Delay: time.Second}, fault.Link{Loss: 0.05}, fault.Link{Bandwidth: 1e6}
 	for _, c := range []struct {

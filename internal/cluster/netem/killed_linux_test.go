@@ -132,10 +132,10 @@ func exists(pid int) bool {
 	return err == nil && !strings.HasPrefix(state, "Z")
 }
 
-// TestClear kills programs that made networks, on namespaces and on loopback. Namespaces end with their program, with
-// their links, and with their processes, even if these ignore signals. Clear removes the rest and keeps what others
-// have made.
-func TestClear(t *testing.T) {
+// TestClearRemovesNetworksOfKilledProgram checks that Clear removes what a killed program left of its network, and
+// keeps what others have made. Namespaces end with their program, with their links, and with their processes, even
+// if these ignore signals.
+func TestClearRemovesNetworksOfKilledProgram(t *testing.T) {
 	for _, kind := range []string{"namespaces", "loopback"} {
 		t.Run(kind, func(t *testing.T) {
 			if kind == "namespaces" {

@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-func TestLoss(t *testing.T) {
+func TestPacketLossAddsUpAndHeals(t *testing.T) {
 	n := newNamespaces(t, 2)
 	expect := func(from, to int, want float64) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-func TestBandwidth(t *testing.T) {
+func TestBandwidthLimitSlowsLinkUntilHeal(t *testing.T) {
 	n := newNamespaces(t, 2)
 	const limit = 1 << 20
 	heal, err := n.Shape(t.Context(), 0, fault.Link{Bandwidth: limit})
@@ -67,7 +67,7 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-func TestDelay(t *testing.T) {
+func TestDelaySlowsRoundTripsUntilHeal(t *testing.T) {
 	n := newNamespaces(t, 2)
 	atLeast := func(from, to int, want time.Duration) time.Duration {
 		t.Helper()
@@ -108,9 +108,9 @@ func TestDelay(t *testing.T) {
 	expectCut(t, n, 2, nil)
 }
 
-// TestDelayedBytes sends much data through a delayed link whose jitter is larger than the interval between packets.
-// All of it must arrive in order.
-func TestDelayedBytes(t *testing.T) {
+// TestDelayedBytesArriveInOrder checks that all bytes through a delayed link arrive in order, although its jitter
+// is larger than the interval between packets.
+func TestDelayedBytesArriveInOrder(t *testing.T) {
 	n := newNamespaces(t, 2)
 	address, _ := echoOn(t, n.Host(0))
 	for _, place := range []int{fault.Client, 1} {
@@ -165,9 +165,9 @@ func orderKept(t *testing.T, n *Network, from int) {
 	}
 }
 
-// TestNetemValues checks the values for the kernel: microseconds, rounded up, and losses in percent. A link that
-// netem shapes differently is left to a wire.
-func TestNetemValues(t *testing.T) {
+// TestLinkIsConvertedToKernelUnits checks the values for the kernel: microseconds, rounded up, and losses in
+// percent. A link that netem shapes differently is left to a wire.
+func TestLinkIsConvertedToKernelUnits(t *testing.T) {
 	for _, test := range []struct {
 		link    fault.Link
 		latency uint32

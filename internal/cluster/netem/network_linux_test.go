@@ -183,7 +183,7 @@ func exchange(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-func TestNamespaces(t *testing.T) {
+func TestEachHostHasItsOwnNamespace(t *testing.T) {
 	n := newNamespaces(t, 2)
 	addresses := map[netip.Addr]bool{}
 	for i := range 3 {
@@ -241,8 +241,9 @@ func loopbackReason(uid string) string {
 	return fmt.Sprintf("%v: %s %v", n.Host(1).Addr(), n.Loopback(), n.Close())
 }
 
-// TestUserWithoutNamespaces makes a network as a user who may not make namespaces.
-func TestUserWithoutNamespaces(t *testing.T) {
+// TestUserWithoutNamespacesGetsLoopback checks that a user who may not make namespaces gets a network on the
+// loopback address, with the reason.
+func TestUserWithoutNamespacesGetsLoopback(t *testing.T) {
 	needNamespaces(t)
 	dir := t.TempDir()
 	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
@@ -298,8 +299,9 @@ func expectCut(t *testing.T, n *Network, hosts int, want map[fault.Cut]int) {
 	}
 }
 
-// TestCut makes and heals random overlapping faults, and checks all directions after each step.
-func TestCut(t *testing.T) {
+// TestOverlappingCutsHealIndependently checks that random overlapping cuts block exactly their directions, before
+// and after each heal.
+func TestOverlappingCutsHealIndependently(t *testing.T) {
 	n := newNamespaces(t, 3)
 	random := rand.New(rand.NewPCG(3, 1))
 	type injected struct {
@@ -349,8 +351,9 @@ func TestCut(t *testing.T) {
 	expectCut(t, n, 3, nil)
 }
 
-// TestCutHoldsConnections checks that an open connection is cut without a notice, and continues after the heal.
-func TestCutHoldsConnections(t *testing.T) {
+// TestCutConnectionContinuesAfterHeal checks that an open connection is cut without a notice, and continues after
+// the heal.
+func TestCutConnectionContinuesAfterHeal(t *testing.T) {
 	n := newNamespaces(t, 2)
 	address, _ := echoOn(t, n.Host(0))
 	for _, place := range []int{fault.Client, 1} {
@@ -380,7 +383,7 @@ func TestCutHoldsConnections(t *testing.T) {
 	}
 }
 
-func TestFaultsAreRefused(t *testing.T) {
+func TestInvalidLinkFaultsAreRejected(t *testing.T) {
 	n := newNamespaces(t, 1)
 	for _, c := range []fault.Cut{{}, {To: 1}, {From: -2}} {
 		if heal, err := n.Cut(t.Context(), []fault.Cut{c}); err == nil || heal != nil {
@@ -403,7 +406,7 @@ func TestFaultsAreRefused(t *testing.T) {
 	expectCut(t, n, 1, nil)
 }
 
-// TestCloseEndsProcesses closes a network under a server and a delayed link.
+// TestCloseEndsProcesses checks that closing a network ends the processes of a server and of a delayed link.
 func TestCloseEndsProcesses(t *testing.T) {
 	n := newNamespaces(t, 1)
 	_, p := echoOn(t, n.Host(0))

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestLoopback checks what a network without namespaces can do and what it refuses.
-func TestLoopback(t *testing.T) {
+// TestLoopbackNetworkRejectsLinkFaults checks that a network without namespaces gives its nodes different ports,
+// and rejects faults of links.
+func TestLoopbackNetworkRejectsLinkFaults(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	n, err := New(t.Context(), 2, true)
 	if err != nil {

@@ -42,9 +42,9 @@ func pay(t *testing.T, c cluster.Local, row string) {
 	clustertest.Must(t, err)
 }
 
-// TestFollows checks that the pooler sends transactions to the new primary after a fail-over, and that acknowledged
-// rows exist.
-func TestFollows(t *testing.T) {
+// TestPoolerFollowsNewPrimary checks that the pooler sends transactions to the new primary after a fail-over, and
+// that acknowledged rows exist.
+func TestPoolerFollowsNewPrimary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts clusters")
 	}
@@ -82,9 +82,9 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// TestEnds checks that a killed pooler is restarted, and that the end of the cluster leaves neither its process nor
-// its folder.
-func TestEnds(t *testing.T) {
+// TestKilledPoolerRestartsAndEndsWithCluster checks that a killed pooler is restarted, and that the end of the
+// cluster leaves neither its process nor its folder.
+func TestKilledPoolerRestartsAndEndsWithCluster(t *testing.T) {
 	c := startCluster(t, 1, "pooler=transaction&pooler.default_pool_size=2")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, err := clustertest.Execute(ctx, plain(c), clustertest.PaidTable)
@@ -109,8 +109,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestDryRunChecksSettings checks that PgBouncer verifies its settings in a dry run too.
-func TestDryRunChecksSettings(t *testing.T) {
+// TestDryRunChecksPoolerSettings checks that PgBouncer verifies its settings in a dry run too.
+func TestDryRunChecksPoolerSettings(t *testing.T) {
 	for query, says := range map[string]string{
 		"pooler=session":                           "",
 		"pooler=transaction&pooler.verbose=2":      "",

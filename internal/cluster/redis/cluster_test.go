@@ -117,8 +117,9 @@ func startOn(t *testing.T, o cluster.Options, query string) *Cluster {
 	return kind().Start(t, o).(*Cluster)
 }
 
-// TestWithoutFailOver waits for a lost primary, and checks that a server that ends by itself is restarted.
-func TestWithoutFailOver(t *testing.T) {
+// TestLostPrimaryIsNotReplacedWithoutFailOver checks that no replica takes over from a lost primary without
+// fail-over, and that a server that ends by itself is restarted.
+func TestLostPrimaryIsNotReplacedWithoutFailOver(t *testing.T) {
 	c := startCluster(t, 2, "failover=off&wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, replica := c.List()[0], c.List()[1]
@@ -145,7 +146,7 @@ func TestWithoutFailOver(t *testing.T) {
 	p.EndWell("without fail-over")
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 3, byNobody) }, map[string]string{
 		"appendfsync=everysec&wait=1&failover=off&set.maxmemory=1gb":                                                  "",
 		"failover=sentinel&down-after=1s&failover-timeout=5s&wait=2":                                                  "",
@@ -181,8 +182,9 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestParamsAlone checks the parameters that a single server refuses, because it has no replica.
-func TestParamsAlone(t *testing.T) {
+// TestSingleServerRejectsParamsOfReplication checks the parameters that a single server refuses, because it has no
+// replica.
+func TestSingleServerRejectsParamsOfReplication(t *testing.T) {
 	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 1, byNobody) }, map[string]string{
 		"wait=0&min-replicas-to-write=0": "",
 		"wait=1":                         "one server has no replica: use at least 2 nodes",
@@ -191,7 +193,7 @@ func TestParamsAlone(t *testing.T) {
 	})
 }
 
-func TestParseView(t *testing.T) {
+func TestParseReplicationInfo(t *testing.T) {
 	v, err := parseView("# Replication\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\n" +
 		"master_sync_in_progress:0\r\nslave_repl_offset:70\r\nmaster_replid:abc\r\nmaster_repl_offset:70\r\n")
 	if want := (view{history: "abc", offset: 70, source: "10.0.0.1:6379", up: true}); err != nil || v != want {
@@ -208,7 +210,7 @@ func TestParseView(t *testing.T) {
 	}
 }
 
-func TestOne(t *testing.T) {
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	// With everysec a server with a slow disk answers before it writes, and a kill loses such writes.
 	k.Params = url.Values{"set.maxmemory": {"100mb"}, "appendfsync": {"no"}}
@@ -223,20 +225,20 @@ func TestOne(t *testing.T) {
 	})
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, []string{"redis-server"},
 		clustertest.Refusal{Query: "set.no-such-setting=1", Options: cluster.Options{Nodes: 2}, Says: "Bad directive"},
 		clustertest.Refusal{Query: "wait=1", Says: "parameter wait: "})
 }
 
-func TestPrograms(t *testing.T) {
+func TestProgramComesFromBinOrPath(t *testing.T) {
 	found, err := findServer(cluster.Options{})
 	clustertest.Need(t, "redis", err)
 	kind().Programs(t, found)
 }
 
-// TestValkeyOnPATH checks that the first folder on PATH is used, whichever product it has.
-func TestValkeyOnPATH(t *testing.T) {
+// TestFirstServerOnPathIsUsed checks that the first folder on PATH is used, whichever product it has.
+func TestFirstServerOnPathIsUsed(t *testing.T) {
 	own := t.TempDir()
 	valkey := filepath.Join(own, "valkey-server")
 	clustertest.Must(t, os.WriteFile(valkey, nil, 0o755))
@@ -248,9 +250,9 @@ func TestValkeyOnPATH(t *testing.T) {
 	}
 }
 
-// TestSilentServer checks that a query to a paused server returns a time-out, and not a closed connection. So the
-// caller knows that nothing was answered.
-func TestSilentServer(t *testing.T) {
+// TestPausedServerGivesTimeout checks that a query to a paused server returns a time-out, and not a closed
+// connection. So the caller knows that nothing was answered.
+func TestPausedServerGivesTimeout(t *testing.T) {
 	m := startCluster(t, 1, "").List()[0]
 	s := newSession(m.address(), 100*time.Millisecond)
 	t.Cleanup(s.close)

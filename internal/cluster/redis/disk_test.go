@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPowerCut loses unsynced writes. With appendfsync=always no acknowledged write may be lost; without it some must
-// be.
-func TestPowerCut(t *testing.T) {
+// TestPowerCutLosesWritesOnlyWithoutFsync checks that a loss of unsynced writes loses acknowledged writes with
+// appendfsync=no, and none with appendfsync=always.
+func TestPowerCutLosesWritesOnlyWithoutFsync(t *testing.T) {
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skip("skipped engine: FUSE: install the Debian package fuse3: " + err.Error())
 	} else {

@@ -31,8 +31,9 @@ func startSentinel(t *testing.T, nodes int, query string) *SentinelCluster {
 	return sentinelKind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*SentinelCluster)
 }
 
-// TestSentinels runs all injections on one cluster, in its own network if the user may have one.
-func TestSentinels(t *testing.T) {
+// TestSentinelClusterKeepsPaymentsUnderAllFaults checks that a cluster with Sentinels keeps all acknowledged
+// payments through each kind of fault.
+func TestSentinelClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	c := startSentinel(t, 3, "")
 	if len(c.Witnesses()) > 0 || !strings.HasSuffix(c.URL(), "/0?sentinel=stroppy") || strings.Contains(c.NodeURL(2), ",") {
 		t.Errorf("the URLs are %s and %s, and the hosts without data %v", c.URL(), c.NodeURL(2), c.Witnesses())
@@ -40,8 +41,8 @@ func TestSentinels(t *testing.T) {
 	sentinelKind().Hurt(t, c)
 }
 
-// TestSentinelPair checks that two nodes have a third Sentinel on its own host, which is not a node.
-func TestSentinelPair(t *testing.T) {
+// TestTwoNodesHaveThirdSentinel checks that two nodes have a third Sentinel on its own host, which is not a node.
+func TestTwoNodesHaveThirdSentinel(t *testing.T) {
 	c := startSentinel(t, 2, "wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	if witnesses := c.Witnesses(); len(c.Nodes()) != 2 || len(witnesses) != 1 || c.NodeURL(2) != "" || !strings.HasSuffix(c.URL(), "&wait=1") {
@@ -81,8 +82,8 @@ func testNoted(t *testing.T, c *SentinelCluster, name string) {
 	}
 }
 
-// TestRoleSeen checks which observations of a node show that it has become the leader.
-func TestRoleSeen(t *testing.T) {
+// TestNewLeaderIsRecognized checks which observations of a node show that it has become the leader.
+func TestNewLeaderIsRecognized(t *testing.T) {
 	replica, primary, followed := view{}, view{primary: true}, view{primary: true, replicas: 1}
 	for name, c := range map[string]struct {
 		seen  roleSeen
@@ -103,9 +104,9 @@ func TestRoleSeen(t *testing.T) {
 	}
 }
 
-// TestWithoutSentinels checks that nobody fails over while most of the Sentinels are dead or paused, and that they do
-// so after their return.
-func TestWithoutSentinels(t *testing.T) {
+// TestNoFailOverWithoutMajorityOfSentinels checks that no fail-over happens while most of the Sentinels are dead
+// or paused, and that it happens after their return.
+func TestNoFailOverWithoutMajorityOfSentinels(t *testing.T) {
 	c := startSentinel(t, 3, "wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	leader, others := clustertest.Leader(t, c)
@@ -128,9 +129,9 @@ func TestWithoutSentinels(t *testing.T) {
 	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
-// TestRestartedEmpty restarts a primary without persistence before the Sentinels regard it as down. All acknowledged
-// writes are lost, on the replicas too.
-func TestRestartedEmpty(t *testing.T) {
+// TestPrimaryRestartedEmptyLosesAllWrites checks that all acknowledged writes are lost if a primary without
+// persistence restarts before the Sentinels notice its end.
+func TestPrimaryRestartedEmptyLosesAllWrites(t *testing.T) {
 	c := startSentinel(t, 2, "appendonly=no")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	leader, _ := clustertest.Leader(t, c)
@@ -149,8 +150,9 @@ func TestRestartedEmpty(t *testing.T) {
 	}
 }
 
-// TestSentinelRefuses checks the error of a start whose Sentinels cannot find the replicas. It must be one sentence.
-func TestSentinelRefuses(t *testing.T) {
+// TestSentinelStartRejectsInvalidOptions checks that invalid options of a start with Sentinels are rejected.
+// Sentinels that cannot find the replicas must give an error of one sentence.
+func TestSentinelStartRejectsInvalidOptions(t *testing.T) {
 	k := sentinelKind()
 	k.Launch = Start
 	k.Refuses(t, []string{"redis-server"},

@@ -11,14 +11,15 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-func TestSupported(t *testing.T) {
+func TestOnlyLinuxIsSupported(t *testing.T) {
 	if err := system.Supported(); (err == nil) != (runtime.GOOS == "linux") {
 		t.Errorf("on %s: %v", runtime.GOOS, err)
 	}
 }
 
-// TestLocks checks that a lock is seen through another descriptor of the file, and ends with its own descriptor.
-func TestLocks(t *testing.T) {
+// TestFileLockEndsWithItsDescriptor checks that a lock is seen through another descriptor of the file, and ends
+// with its own descriptor.
+func TestFileLockEndsWithItsDescriptor(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped engine: clusters: they need Linux")
 	}
@@ -59,8 +60,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestKill checks that a signal to a process that has ended is no error.
-func TestKill(t *testing.T) {
+// TestSignalToEndedProcessIsNoError checks that a signal to a process that has ended is no error.
+func TestSignalToEndedProcessIsNoError(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped engine: clusters: they need Linux")
 	}

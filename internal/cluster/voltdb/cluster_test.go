@@ -95,8 +95,9 @@ func kind() clustertest.Kind {
 	}
 }
 
-// TestCluster runs all injections on one cluster, in its own network if the user may have one.
-func TestCluster(t *testing.T) {
+// TestClusterKeepsPaymentsUnderAllFaults checks that a cluster keeps all acknowledged payments through each kind
+// of fault.
+func TestClusterKeepsPaymentsUnderAllFaults(t *testing.T) {
 	k := kind()
 	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
@@ -112,7 +113,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	three := func(values url.Values) (params, error) { return parseParams(values, 3) }
 	clustertest.Params(t, three, map[string]string{
 		"":                                "",
@@ -126,8 +127,9 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestJars checks that a folder which lacks jars is refused with their names, and that a missing folder is refused.
-func TestJars(t *testing.T) {
+// TestMissingJarsAreNamed checks that a folder which lacks jars is refused with their names, and that a missing
+// folder is refused.
+func TestMissingJarsAreNamed(t *testing.T) {
 	var missing host.MissingError
 	if _, err := classPath(""); !errors.As(err, &missing) || !strings.Contains(err.Error(), Variable) {
 		t.Errorf("without a folder: %v", err)
@@ -143,7 +145,7 @@ func TestJars(t *testing.T) {
 	}
 }
 
-func TestCopies(t *testing.T) {
+func TestSitesMustBeDivisibleByCopies(t *testing.T) {
 	if _, err := parseParams(url.Values{"sites": {"1"}}, 3); err == nil || !strings.Contains(err.Error(), "divisible by kfactor + 1") {
 		t.Errorf("three partitions of two copies each: %v", err)
 	}

@@ -55,8 +55,9 @@ func TestRetryKeepsAnswerBeforeTimeouts(t *testing.T) {
 	}
 }
 
-// TestRetryIntervals checks the interval of Retry: a tenth of the time since the start, from 10 ms to 50 ms.
-func TestRetryIntervals(t *testing.T) {
+// TestRetryIntervalsGrowWithElapsedTime checks the interval of Retry: a tenth of the time since the start, from 10
+// ms to 50 ms.
+func TestRetryIntervalsGrowWithElapsedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -76,7 +77,7 @@ func TestRetryIntervals(t *testing.T) {
 	})
 }
 
-func TestLock(t *testing.T) {
+func TestLockAcquireEndsWithContext(t *testing.T) {
 	l, why := NewLock(), errors.New("enough")
 	if err := l.Acquire(t.Context()); err != nil || l.Try() {
 		t.Fatalf("a free lock was not taken for good: %v", err)

@@ -25,11 +25,11 @@ func demoted(t *testing.T, n *node) {
 	}))
 }
 
-// TestAgentAndStore injects the faults of Patroni and of all etcd servers, checks the consequences, and heals them.
-// Nothing may be lost. It uses strict mode, because otherwise Patroni 3.0.2 may start beside a running primary with a
+// TestFaultsOfPatroniAndEtcdLoseNothing checks that no acknowledged payment is lost if Patroni or all etcd servers
+// are killed or paused. It uses strict mode, because otherwise Patroni 3.0.2 may start beside a running primary with a
 // postgresql.conf without synchronous_standby_names. Then a primary that has lost leadership acknowledges waiting
 // commits. In the end the cluster is stopped, which must leave nothing behind.
-func TestAgentAndStore(t *testing.T) {
+func TestFaultsOfPatroniAndEtcdLoseNothing(t *testing.T) {
 	dir := clustertest.OpenDir(t)
 	k := kind()
 	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: url.Values{"synchronous": {"strict"}, "store": {"3"}}}).(*Cluster)

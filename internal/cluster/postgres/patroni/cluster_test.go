@@ -37,7 +37,7 @@ func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	clustertest.Params(t, parseParams, map[string]string{
 		"synchronous=strict&ttl=30s&loop_wait=10s&retry_timeout=10s&failsafe_mode=on&maximum_lag_on_failover=0&store=3&fsync=off&set.work_mem=8MB": "",
 		"synchronous=yes":                      "one of off, on, strict",
@@ -65,9 +65,9 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestTimes checks the default times, and which given times a version of Patroni rejects or, from 3.1 on, would
-// replace.
-func TestTimes(t *testing.T) {
+// TestTimesFitPatroniVersion checks the default times, and which given times a version of Patroni rejects or, from
+// 3.1 on, would replace.
+func TestTimesFitPatroniVersion(t *testing.T) {
 	for _, c := range []struct{ version, query, want string }{
 		{"3.0.2", "", "3s 1s 2s"},
 		{"3.0.2", "loop_wait=5s", "parameter loop_wait: a ttl of 3s is shorter than loop_wait and retry_timeout together (7s)"},
@@ -104,9 +104,9 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestPlannedTimes checks that a dry run uses the times of the installed Patroni, and refuses times that it does not
-// accept.
-func TestPlannedTimes(t *testing.T) {
+// TestDryRunUsesTimesOfInstalledPatroni checks that a dry run uses the times of the installed Patroni, and refuses
+// times that it does not accept.
+func TestDryRunUsesTimesOfInstalledPatroni(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	const short = "ttl=3s&loop_wait=1s&retry_timeout=2s"
@@ -130,8 +130,9 @@ func TestPlannedTimes(t *testing.T) {
 	}
 }
 
-// TestTriple runs all injections on one cluster.
-func TestTriple(t *testing.T) {
+// TestThreeNodesKeepPaymentsUnderAllFaults checks that a cluster of three nodes keeps all acknowledged payments
+// through each kind of fault.
+func TestThreeNodesKeepPaymentsUnderAllFaults(t *testing.T) {
 	c := startCluster(t, 3, "")
 	if len(c.Nodes()) != 3 || len(c.Witnesses()) != 1 || c.NodeURL(3) != "" || !strings.Contains(c.Description(), "by Patroni ") {
 		t.Errorf("%d nodes, the hosts without data %v, %s", len(c.Nodes()), c.Witnesses(), c.Description())
@@ -140,7 +141,7 @@ func TestTriple(t *testing.T) {
 	t.Run("overwrite the leader key", func(t *testing.T) { testOverwrittenLeader(t, c) })
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	k := kind()
 	two := cluster.Options{Nodes: 2}
 	k.Refuses(t, []string{"patroni", "postgresql", "etcd-server", "python3"},
@@ -156,9 +157,9 @@ func ownPatroni(t *testing.T, python, text string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// TestPatroniThatEnds checks that the error contains, once, the output of a Patroni that ends at once. Its log is
-// removed with the cluster.
-func TestPatroniThatEnds(t *testing.T) {
+// TestErrorContainsOutputOfEndedPatroni checks that the error contains, once, the output of a Patroni that ends at
+// once. Its log is removed with the cluster.
+func TestErrorContainsOutputOfEndedPatroni(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	const text = "no module of this name"
@@ -177,8 +178,8 @@ func TestPatroniThatEnds(t *testing.T) {
 	}
 }
 
-// TestWithoutModule checks the error for a Patroni whose Python lacks the module for etcd.
-func TestWithoutModule(t *testing.T) {
+// TestMissingPythonModuleIsNamed checks the error for a Patroni whose Python lacks the module for etcd.
+func TestMissingPythonModuleIsNamed(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	python := filepath.Join(clustertest.OpenDir(t), "python")
@@ -191,9 +192,9 @@ func TestWithoutModule(t *testing.T) {
 	}
 }
 
-// TestStoreThatDoesNotAnswer checks that a store which hangs is reported within limits of its own, whenever it begins
-// to hang. The start of the cluster has no limit.
-func TestStoreThatDoesNotAnswer(t *testing.T) {
+// TestHangingStoreIsReportedInTime checks that a store which hangs is reported within limits of its own, whenever
+// it begins to hang. The start of the cluster has no limit.
+func TestHangingStoreIsReportedInTime(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	const never = "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs"
@@ -257,9 +258,10 @@ func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context,
 	})
 }
 
-// TestPrograms checks that a node takes PostgreSQL's programs from the folder of bin, or else, like Patroni, from the
-// first on PATH. It also checks a clean shutdown if Patroni does not end after its PostgreSQL.
-func TestPrograms(t *testing.T) {
+// TestProgramsComeFromBinOrPath checks that a node takes PostgreSQL's programs from the folder of bin, or else,
+// like Patroni, from the first on PATH. It also checks a clean shutdown if Patroni does not end after its
+// PostgreSQL.
+func TestProgramsComeFromBinOrPath(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
 	dir := clustertest.OpenDir(t)

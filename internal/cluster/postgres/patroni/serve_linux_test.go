@@ -24,10 +24,10 @@ func in(t *testing.T, set string, pid int, signal syscall.Signal) bool {
 	return mask>>(signal-1)&1 == 1
 }
 
-// TestServeWaitsForSignals checks that serve.py has no signal handlers, which would miss a signal just before
+// TestServeScriptMissesNoSignal checks that serve.py has no signal handlers, which would miss a signal just before
 // waitpid(2). SIGTERM right after SIGCONT, as Terminate sends it, was lost 5 times in 300. Its child must accept the
 // signals that it blocks.
-func TestServeWaitsForSignals(t *testing.T) {
+func TestServeScriptMissesNoSignal(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("skipped engine: patroni: install the Debian package patroni")

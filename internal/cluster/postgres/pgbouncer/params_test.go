@@ -10,8 +10,8 @@ import (
 	"stroppy/internal/cluster/clustertest"
 )
 
-// TestCheck checks that PgBouncer itself verifies the settings before a server is started.
-func TestCheck(t *testing.T) {
+// TestPgBouncerChecksSettingsBeforeStart checks that PgBouncer itself verifies the settings before a server is started.
+func TestPgBouncerChecksSettingsBeforeStart(t *testing.T) {
 	program, err := find()
 	clustertest.Need(t, "pgbouncer", err)
 	for query, says := range map[string]string{
@@ -33,8 +33,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestParams checks that the pooler's parameters are read, and that wrong ones are named.
-func TestParams(t *testing.T) {
+// TestParamsRejectInvalidValues checks that the pooler's parameters are read, and that invalid ones are named.
+func TestParamsRejectInvalidValues(t *testing.T) {
 	read := func(values url.Values) (Params, error) {
 		p, _, err := Parse(cluster.Options{Nodes: 1, Params: values})
 		return p, err

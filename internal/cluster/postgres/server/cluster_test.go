@@ -27,7 +27,7 @@ func mustExecute(t *testing.T, url, sql string) [][]byte {
 	return rows
 }
 
-func TestParams(t *testing.T) {
+func TestParamsRejectInvalidValues(t *testing.T) {
 	clustertest.Params(t, parseParams, map[string]string{
 		"fsync=off&set.work_mem=8MB":           "",
 		"fsink=off":                            "the nearest is fsync",
@@ -45,7 +45,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-func TestOne(t *testing.T) {
+func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"fsync": {"off"}, "set.work_mem": {"5MB"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
@@ -55,7 +55,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStopRemovesProcessesAndSharedMemory(t *testing.T) {
 	dir := filepath.Join(clustertest.OpenDir(t), "cluster")
 	c := kind().Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true})
 	segments := sharedMemory(t, dir)
@@ -85,8 +85,8 @@ func sharedMemory(t *testing.T, dir string) (ids []string) {
 	return ids
 }
 
-// TestPrograms checks that the server comes from the named folder, or else from the first on PATH.
-func TestPrograms(t *testing.T) {
+// TestProgramsComeFromBinOrPath checks that the server comes from the named folder, or else from the first on PATH.
+func TestProgramsComeFromBinOrPath(t *testing.T) {
 	found, err := cluster.Options{}.FindAll(programs, DebianPackage, Folders...)
 	clustertest.Need(t, "postgres", err)
 	k := kind()
@@ -94,7 +94,7 @@ func TestPrograms(t *testing.T) {
 	k.Programs(t, found["postgres"])
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidOptions(t *testing.T) {
 	kind().Refuses(t, nil,
 		clustertest.Refusal{Query: "set.no_such_setting=1", Says: "no_such_setting"},
 		clustertest.Refusal{Query: "fsync=maybe", Says: "parameter fsync: "})

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReleaseMemoryBelow checks that the segment of a killed server's data is removed when nobody uses it, and that a
-// segment with another key stays.
-func TestReleaseMemoryBelow(t *testing.T) {
+// TestSharedMemoryOfKilledServerIsRemoved checks that the segment of a killed server's data is removed when nobody
+// uses it, and that a segment with another key stays.
+func TestSharedMemoryOfKilledServerIsRemoved(t *testing.T) {
 	for name, other := range map[string]int{"its own": 0, "another one's": 1} {
 		t.Run(name, func(t *testing.T) {
 			key := os.Getpid()<<4 | 1

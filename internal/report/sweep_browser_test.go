@@ -103,8 +103,8 @@ func TestSweepPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestSweepPageShowsInvalidSteps checks that an invalid step is red in its chart and in its row,
-// which leads to its report, and no valid sweep has that red.
+// TestSweepPageShowsInvalidSteps checks that an invalid step is red in its chart and in its row, and that the row leads
+// to its report. A valid sweep has nothing red.
 func TestSweepPageShowsInvalidSteps(t *testing.T) {
 	b := report.OpenBrowser(t)
 	const red = `(() => {

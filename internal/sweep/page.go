@@ -335,8 +335,8 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	return stats.FitScaling(string(axis), sizes)
 }
 
-// remarks are what a reader must know of a step. note is a sentence about all such steps, and short
-// a remark beside the verdict of one.
+// remarks returns the warnings and notes of a step. note is a sentence about all such steps, and short a remark beside
+// the verdict of one.
 var remarks = []struct {
 	is          func(axis Axis, p *Point) bool
 	note, short string

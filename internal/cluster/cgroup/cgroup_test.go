@@ -167,8 +167,8 @@ func settings(t *testing.T, g Group) (all string) {
 	return all
 }
 
-// TestGroupWithoutControllerIsRejected checks that a group of version 2 without a processor controller gives an
-// error that says what to do. The groups are plain folders, so the test covers the parsing, not the kernel.
+// TestGroupWithoutControllerIsRejected checks that a group of version 2 without a processor controller gives an error
+// with advice. The groups are plain folders, so the test covers the parsing, not the kernel.
 func TestGroupWithoutControllerIsRejected(t *testing.T) {
 	folder := func(files map[string]string) Group {
 		dir := t.TempDir()

@@ -338,9 +338,9 @@ func describe(results []check.Result) (lines string) {
 	return lines
 }
 
-// TestAlteredRecordings alters recorded runs. No altered recording is valid. One that contradicts itself
-// accuses a healthy database of nothing.
-func TestAlteredRecordings(t *testing.T) {
+// TestAlteredRecordingIsNeverValid checks that no altered recording is valid, and that a recording that
+// contradicts itself does not accuse a healthy database.
+func TestAlteredRecordingIsNeverValid(t *testing.T) {
 	seeds := uint64(3)
 	if !testing.Short() {
 		seeds = 12
@@ -369,8 +369,8 @@ func TestAlteredRecordings(t *testing.T) {
 	}
 }
 
-// TestForeignElement checks that the finding names the element and its list.
-func TestForeignElement(t *testing.T) {
+// TestForeignElementIsNamedWithItsList checks that the finding names the element and its list.
+func TestForeignElementIsNamedWithItsList(t *testing.T) {
 	run := runOn(t, "memory:", 4, 300, 1)
 	alterations[0].alter(rand.New(rand.NewPCG(1, 1)), run)
 	for _, r := range run.check(t, true) {
@@ -387,9 +387,9 @@ func TestForeignElement(t *testing.T) {
 	}
 }
 
-// TestLostAppendsExplainTheRest checks that findings say in how many of their violations a lost
-// append takes part. A lost append that somebody overwrote meanwhile is a lost update.
-func TestLostAppendsExplainTheRest(t *testing.T) {
+// TestFindingsCountTheirLostAppends checks that findings count the violations that a lost append takes part in. A
+// lost append that was overwritten is a lost update.
+func TestFindingsCountTheirLostAppends(t *testing.T) {
 	all, ofLost := 0, 0
 	for seed := range uint64(4) {
 		run := runOn(t, fmt.Sprintf("memory:?mutant=lost-ack&rate=0.005&seed=%d", seed+1), 8, 1500, seed+1)

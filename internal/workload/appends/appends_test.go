@@ -17,7 +17,7 @@ func testConfig(clients int) *Config {
 	return &Config{Clients: clients, Seed: 7, Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
 }
 
-func TestElementsNameTheirAppend(t *testing.T) {
+func TestElementIdentifiesItsAppend(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		id := history.NewID(1+r.Uint64N(1<<history.RunBits-1), r.Uint64N(1<<history.ClientBits), 1+r.Uint64N(1<<history.SequenceBits-1))
@@ -32,7 +32,7 @@ func TestElementsNameTheirAppend(t *testing.T) {
 	}
 }
 
-func TestTextsComeBack(t *testing.T) {
+func TestListTextRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		var want []uint64
@@ -73,8 +73,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone checks that outcomes move the window and nothing else.
-func TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone(t *testing.T) {
+// TestChoicesDependOnlyOnSeedAndReads checks that outcomes move the window of lists and change no other choice.
+func TestChoicesDependOnlyOnSeedAndReads(t *testing.T) {
 	a, b := newChooser(testConfig(8), 7, 1, 3), newChooser(testConfig(8), 7, 1, 3)
 	other := newChooser(testConfig(8), 7, 1, 4)
 	same := 0
@@ -98,7 +98,7 @@ func TestWhatIsChosenDependsOnTheSeedAndOnReadsAlone(t *testing.T) {
 	}
 }
 
-func TestAFullListMovesTheWindow(t *testing.T) {
+func TestFullListMovesTheWindow(t *testing.T) {
 	h := newChooser(testConfig(8), 7, 1, 0)
 	h.learn(&history.Transaction{Ops: []history.Op{
 		{Object: newObject(1, 40), Observed: true, Value: 15}, {Object: newObject(1, 50), Write: true, Observed: true, Value: 99},
@@ -109,9 +109,9 @@ func TestAFullListMovesTheWindow(t *testing.T) {
 	}
 }
 
-// TestATransactionAllocatesNothing checks that on the reference's sessions, which allocate themselves, it
-// cannot be seen, so the session here keeps nothing.
-func TestATransactionAllocatesNothing(t *testing.T) {
+// TestTransactionAllocatesNothing checks the workload alone, on sessions that keep nothing, because the
+// reference's sessions allocate.
+func TestTransactionAllocatesNothing(t *testing.T) {
 	records, _ := db.RecordsOf(keepsNothing{})
 	s, err := records.RecordSession(t.Context(), db.SessionOptions{})
 	if err != nil {
@@ -137,7 +137,7 @@ func TestATransactionAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestARunOnTheReference(t *testing.T) {
+func TestRunOnReferenceDatabaseIsValid(t *testing.T) {
 	d, err := memory.Open("memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -194,9 +194,9 @@ func TestARunOnTheReference(t *testing.T) {
 
 var _ workload.Objects = names{}
 
-// TestGarbagePercent checks that a check within the memory target keeps Go's default, and that a larger one stays
-// below the target where it can.
-func TestGarbagePercent(t *testing.T) {
+// TestGarbageCollectorKeepsMemoryTarget checks that a small check keeps Go's default, and that a larger check
+// stays below the memory target if it can.
+func TestGarbageCollectorKeepsMemoryTarget(t *testing.T) {
 	for _, c := range []struct{ transactions, want int }{{0, 100}, {1_000_000, 100}, {5_000_000, 100}, {7_000_000, 53}, {10_000_000, 10}, {100_000_000, 10}} {
 		if got := garbagePercent(c.transactions); got != c.want {
 			t.Errorf("%d transactions: %d %%, not %d", c.transactions, got, c.want)

@@ -197,9 +197,9 @@ func (r *reader) span(s *check.Span) {
 	}
 }
 
-// TestFindingsAreRecorded rebuilds what findings state of transactions from the recordings of
+// TestFindingsAgreeWithRecordings checks that each fact in a finding can be derived again from the recording, for
 // all mutants.
-func TestFindingsAreRecorded(t *testing.T) {
+func TestFindingsAgreeWithRecordings(t *testing.T) {
 	seeds, found := uint64(2), map[string]int{}
 	if !testing.Short() {
 		seeds = 12

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-func TestKeysDoNotCollideAndInvert(t *testing.T) {
+func TestKeysAreUniqueAndInvertible(t *testing.T) {
 	tier.SkipUnderRace(t)
 	const n = 1 << 20
 	for _, seed := range []uint64{1, 2, math.MaxUint64} {
@@ -34,7 +34,7 @@ func TestKeysDoNotCollideAndInvert(t *testing.T) {
 	}
 }
 
-func TestKeysSpreadOverTheBanks(t *testing.T) {
+func TestAccountsSpreadOverAllBanks(t *testing.T) {
 	f := newFormula(42)
 	var banks [4096]float64
 	const n = 4096 * 100
@@ -49,7 +49,7 @@ func TestKeysSpreadOverTheBanks(t *testing.T) {
 	}
 }
 
-func TestKeyTextInvertsAndSortsAsItsNumber(t *testing.T) {
+func TestKeyTextRoundTripsAndSortsLikeNumber(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var before uint64
 	var textBefore []byte
@@ -77,7 +77,7 @@ func TestKeyTextInvertsAndSortsAsItsNumber(t *testing.T) {
 	}
 }
 
-func TestKeyOfRefusesWhatNoFormulaMakes(t *testing.T) {
+func TestKeyOfRefusesImpossibleAccountNumbers(t *testing.T) {
 	for _, c := range []struct {
 		bic    string
 		number int64
@@ -111,7 +111,7 @@ func TestBICHasTheShapeOfISO9362(t *testing.T) {
 	}
 }
 
-func TestOpeningBalances(t *testing.T) {
+func TestOpeningBalancesAreInRangeAndRepeatable(t *testing.T) {
 	f := newFormula(9)
 	var sum float64
 	const n = 100_000
@@ -136,7 +136,7 @@ func TestOpeningBalances(t *testing.T) {
 	}
 }
 
-func TestTotal(t *testing.T) {
+func TestTotalEqualsSumOfOpeningBalances(t *testing.T) {
 	f := newFormula(5)
 	var want int64
 	for n := range uint64(1234) {
@@ -148,7 +148,7 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
+func TestAccountNameContainsItsNumber(t *testing.T) {
 	f := newFormula(1)
 	name := f.Name(17)
 	if !strings.HasSuffix(name, " (account 17)") || name[8] != '/' || strings.IndexByte(name, ' ') != 20 {
@@ -159,8 +159,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestAccountIsFoundByAnySpelling checks that an account is found by each form in which a report or a person writes
-// it.
+// TestAccountIsFoundByAnySpelling checks that an account is found by each form in which a report or a person
+// writes the account.
 func TestAccountIsFoundByAnySpelling(t *testing.T) {
 	bank := &names{newFormula(1), 1000}
 	whole := bank.Name(647)
@@ -192,8 +192,9 @@ func BenchmarkKey(b *testing.B) {
 	_ = sink
 }
 
-// TestKeyOrder checks that every account comes once with its own key, and that the keys of each window ascend.
-func TestKeyOrder(t *testing.T) {
+// TestLoadOrderVisitsEachAccountOnce checks that every account is loaded once with its own key, and that the keys
+// of each window ascend.
+func TestLoadOrderVisitsEachAccountOnce(t *testing.T) {
 	tier.SkipUnderRace(t)
 	f := newFormula(7)
 	for _, accounts := range []uint64{0, 1, 1000, keyWindow, 2*keyWindow + 17} {
@@ -226,8 +227,8 @@ func BenchmarkKeyOrder(b *testing.B) {
 	}
 }
 
-// TestTotalEndsWithItsContext checks that summing a great many accounts ends with the context.
-func TestTotalEndsWithItsContext(t *testing.T) {
+// TestCancelledContextEndsTheSum checks that summing a great many accounts ends with the context.
+func TestCancelledContextEndsTheSum(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	f := newFormula(1)

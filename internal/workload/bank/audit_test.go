@@ -29,9 +29,9 @@ func (s *shown) sample(_ context.Context, a *auditor, tx *history.Transaction) e
 func (*shown) Reset(context.Context) error { return nil }
 func (*shown) Close() error                { return nil }
 
-// TestAuditReadsEachAccount checks that an audit has one operation for each of its accounts, and one more for each
-// account that it found again.
-func TestAuditReadsEachAccount(t *testing.T) {
+// TestAuditRecordsEachAccountRead checks that an audit has one operation for each account, and one more for each
+// account that was read again.
+func TestAuditRecordsEachAccountRead(t *testing.T) {
 	c := testConfig()
 	c.Accounts = 4
 	for _, test := range []struct {

@@ -21,7 +21,7 @@ func testChooser(c Config, client uint64) *chooser {
 	return newChooser(&c, newFormula(c.Seed), c.Accounts, 1, client)
 }
 
-func TestUniformChoice(t *testing.T) {
+func TestUniformChoicePassesChiSquareTest(t *testing.T) {
 	for _, accounts := range []uint64{4, 7, 1000} {
 		c := testConfig()
 		c.Accounts = accounts
@@ -41,7 +41,7 @@ func TestUniformChoice(t *testing.T) {
 	}
 }
 
-func TestZipfianChoiceIsScattered(t *testing.T) {
+func TestZipfianHotAccountsAreScattered(t *testing.T) {
 	c := testConfig()
 	c.Accounts, c.Zipfian = 100, true
 	h := testChooser(c, 0)
@@ -92,7 +92,7 @@ func prepared(h *chooser, n int) []history.Transaction {
 	return out
 }
 
-func TestPrepareIsAFunctionOfSeedRunAndClient(t *testing.T) {
+func TestSeedRunAndClientDetermineTransactions(t *testing.T) {
 	equal := func(a, b []history.Transaction) bool {
 		return slices.EqualFunc(a, b, func(a, b history.Transaction) bool {
 			return a.Kind == b.Kind && slices.Equal(a.Ops, b.Ops)
@@ -117,7 +117,7 @@ func TestPrepareIsAFunctionOfSeedRunAndClient(t *testing.T) {
 	}
 }
 
-func TestPreparedTransactionsKeepTheRules(t *testing.T) {
+func TestPreparedTransactionsFollowBankRules(t *testing.T) {
 	for _, zipfian := range []bool{false, true} {
 		for _, accounts := range []uint64{4, 100, 1000, 100_000} {
 			c := testConfig()
@@ -189,7 +189,7 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 	}
 }
 
-func TestRandomLockOrder(t *testing.T) {
+func TestRandomLockOrderLeavesAccountsUnsorted(t *testing.T) {
 	c := testConfig()
 	c.LockOrder = RandomOrder
 	f := newFormula(c.Seed)
@@ -204,7 +204,7 @@ func TestRandomLockOrder(t *testing.T) {
 	}
 }
 
-func TestInquiriesFollowTheClientsOwnTransfers(t *testing.T) {
+func TestInquiriesReadTheClientsOwnTransfers(t *testing.T) {
 	c := testConfig()
 	own, pairs := 0, 0
 	var last [2]uint64

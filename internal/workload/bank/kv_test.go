@@ -127,7 +127,7 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 	}
 }
 
-func TestKVOutcomes(t *testing.T) {
+func TestKVErrorsBecomeTransactionOutcomes(t *testing.T) {
 	kind := func(k db.ConstraintKind) error {
 		return &db.Error{Class: db.Constraint, Constraint: k, Err: errors.New("refused")}
 	}
@@ -175,7 +175,7 @@ func TestKVOutcomes(t *testing.T) {
 	}
 }
 
-func TestKVSettle(t *testing.T) {
+func TestUnknownTransferIsResolvedFromLedger(t *testing.T) {
 	for _, test := range []struct {
 		ledger  db.Entry
 		outcome history.Outcome

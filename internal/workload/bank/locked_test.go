@@ -20,9 +20,9 @@ func (d *dialectOnly) Claim(string) (db.Claim, error) {
 	return db.Claim{Level: isolation.Serializable}, nil
 }
 
-// TestLockedNeedsLocks checks that a style that the database does not have is refused before anything
-// is loaded.
-func TestLockedNeedsLocks(t *testing.T) {
+// TestLockedUpdateNeedsLockingReads checks that update=locked is refused before the load if the database has no
+// locking reads.
+func TestLockedUpdateNeedsLockingReads(t *testing.T) {
 	for _, locks := range []bool{true, false} {
 		for _, update := range []string{Atomic, Locked, RMW} {
 			d := &dialectOnly{dialect: db.Dialect{

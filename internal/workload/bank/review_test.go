@@ -158,8 +158,8 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	return results, nil
 }
 
-// TestLateCommitIsNoViolation checks that a transfer that commits while the end state is
-// downloaded must not look like a ledger that does not fit its accounts.
+// TestLateCommitIsNoViolation checks that a transfer that commits while the end state is downloaded is not
+// reported as a wrong ledger.
 func TestLateCommitIsNoViolation(t *testing.T) {
 	for _, late := range []int{0, 1, 3} {
 		results, err := downloaded(t, &lateKV{late: late})
@@ -172,8 +172,9 @@ func TestLateCommitIsNoViolation(t *testing.T) {
 	}
 }
 
-// TestWrongBooksAreDownloaded checks that books that stay wrong are the content of the database.
-func TestWrongBooksAreDownloaded(t *testing.T) {
+// TestPersistentLedgerMismatchIsInvalid checks that a ledger that stays wrong in a second download makes the
+// verdict invalid.
+func TestPersistentLedgerMismatchIsInvalid(t *testing.T) {
 	s := &lateKV{hidden: 3}
 	results, err := downloaded(t, s)
 	if err != nil || results[check.Ledger].Status != check.Invalid || s.scans != 2 {

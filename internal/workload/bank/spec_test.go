@@ -111,9 +111,9 @@ func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.R
 	return check.Verdict(checked.Results), named
 }
 
-// TestEndStateOfSeveral checks that the last of several end states counts, in any order of the directories. An end
-// state that is too old decides nothing.
-func TestEndStateOfSeveral(t *testing.T) {
+// TestLastEndStateCounts checks that the last of several end states counts, in any order of the directories. An
+// end state that is too old decides nothing.
+func TestLastEndStateCounts(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)
 	second := b.run(2, 40, true, nil)
@@ -138,9 +138,9 @@ func TestEndStateOfSeveral(t *testing.T) {
 	}
 }
 
-// TestEndStateThatIsKnownToBeLater checks that an end state downloaded after all runs counts before one with more
-// rows, and shows what was lost.
-func TestEndStateThatIsKnownToBeLater(t *testing.T) {
+// TestEndStateAfterAllRunsShowsLoss checks that an end state downloaded after all runs counts before one with more
+// rows, and shows the lost rows.
+func TestEndStateAfterAllRunsShowsLoss(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, false, nil)
 	second := b.run(2, 40, true, nil)
@@ -162,8 +162,9 @@ func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	}
 }
 
-// TestClocksOfSeveral checks that runs of one boot have one real time.
-func TestClocksOfSeveral(t *testing.T) {
+// TestStrictNeedsOneClockForAllRuns checks that strict is decided if all runs used one clock, and is unknown if
+// they used two.
+func TestStrictNeedsOneClockForAllRuns(t *testing.T) {
 	b := newBooks(t)
 	on := func(id string) map[string]string {
 		return map[string]string{check.KeyClock: check.Clock{ID: id}.String()}
@@ -177,8 +178,9 @@ func TestClocksOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixedRecordings checks that recordings that do not belong together are an error, never a violation.
-func TestMixedRecordings(t *testing.T) {
+// TestUnrelatedRecordingsAreAnError checks that recordings that do not belong together are an error, never a
+// violation.
+func TestUnrelatedRecordingsAreAnError(t *testing.T) {
 	b := newBooks(t)
 	first, again := b.run(1, 10, true, nil), b.run(1, 10, true, nil)
 	if _, err := Spec().Check(t.Context(), []string{first, again}, isolation.Serializable, nil); err == nil {
@@ -200,9 +202,9 @@ func (a *asked) Err() error {
 	return nil
 }
 
-// TestInterruptedCheckDirs checks that a check that is ended has an error and no result,
-// wherever it is ended.
-func TestInterruptedCheckDirs(t *testing.T) {
+// TestInterruptedCheckHasNoResult checks that a check that is interrupted at any point returns an error and no
+// result.
+func TestInterruptedCheckHasNoResult(t *testing.T) {
 	tier.SkipUnderRace(t)
 	b := newBooks(t)
 	dirs := []string{b.run(1, 6000, true, nil), b.run(2, 6000, true, nil)}
@@ -220,9 +222,9 @@ func TestInterruptedCheckDirs(t *testing.T) {
 	}
 }
 
-// TestEndStateOfNow checks that the end state downloaded by a check counts, not the end states of the runs. This
-// holds even if the database has lost rows since.
-func TestEndStateOfNow(t *testing.T) {
+// TestNewlyDownloadedEndStateCounts checks that the end state downloaded by a check counts, not the end states of
+// the runs. This holds even if the database has lost rows since.
+func TestNewlyDownloadedEndStateCounts(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)
 	cut := b.run(2, 10, false, nil)

@@ -26,7 +26,7 @@ func partOf(t *testing.T, rows ...[]db.Value) Part {
 
 func row(n int64, text string) []db.Value { return []db.Value{{Int: n}, {Text: []byte(text)}} }
 
-func TestCensusDistinguishesContents(t *testing.T) {
+func TestCensusDetectsChangedRows(t *testing.T) {
 	rows := [][]db.Value{row(1, "a"), row(2, "bc"), row(3, "")}
 	one := partOf(t, rows...)
 	if one.Rows != 3 || !one.Whole || one.Sums["n"] != 6 {
@@ -53,7 +53,7 @@ func TestCensusDistinguishesContents(t *testing.T) {
 	}
 }
 
-func TestCensusIsBounded(t *testing.T) {
+func TestCensusStopsAtItsRowLimit(t *testing.T) {
 	tally := newTally("the table x", "rows", []column{{"n", db.Integer}})
 	var err error
 	for n := int64(0); err == nil && n < 2*censusRows; n++ {
@@ -68,8 +68,8 @@ func TestCensusIsBounded(t *testing.T) {
 	}
 }
 
-// TestSealNamesWhatDiffers checks that a part that has lost rows is named before one that has others.
-func TestSealNamesWhatDiffers(t *testing.T) {
+// TestSealNamesTheChangedTable checks that a table that lost rows is named before a table with other contents.
+func TestSealNamesTheChangedTable(t *testing.T) {
 	accounts, ledger := partOf(t, row(1, "a")), partOf(t, row(1, "a"), row(2, "b"))
 	accounts.Name, ledger.Name = "the accounts", "the ledger"
 	s := seal{parts: Census{accounts, ledger}.texts()}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestDownload holds how often an end state is taken, and when it is refused.
-func TestDownload(t *testing.T) {
+// TestDownloadRepeatsUntilPartsAgree checks how often an end state is downloaded, and when the download fails.
+func TestDownloadRepeatsUntilPartsAgree(t *testing.T) {
 	broken := errors.New("the database is gone")
 	changing := make([]int, downloadTries)
 	for i := range changing {
@@ -51,9 +51,9 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadInterrupted checks that nobody waits for a download that is called off, and nothing
-// is downloaded that nobody is attached to.
-func TestDownloadInterrupted(t *testing.T) {
+// TestCancelledDownloadEndsAtOnce checks that a cancelled download ends at once, and that nothing is downloaded
+// without attached data.
+func TestCancelledDownloadEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &Set{kind: Kind{Noun: "bank"}, found: Metadata{Found: true}, volatile: true}

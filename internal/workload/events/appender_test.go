@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-func TestEveryStreamIsSomebodys(t *testing.T) {
+func TestEveryStreamHasAClient(t *testing.T) {
 	for _, shape := range []struct{ streams, clients uint64 }{{1, 1}, {8, 8}, {2, 8}, {19, 8}, {100, 7}, {3, 4}} {
 		owners := map[uint64][]uint64{}
 		for client := range shape.clients {
@@ -42,7 +42,7 @@ func TestEveryStreamIsSomebodys(t *testing.T) {
 	}
 }
 
-func TestPrepareIsAFunctionOfTheSeed(t *testing.T) {
+func TestSeedDeterminesAppends(t *testing.T) {
 	appends := func(seed uint64) (list []history.Transaction) {
 		a := newAppender(&Config{Clients: 2, Batch: 3, Size: Size{32, 1000}}, formula{seed}, 5, 4, 1)
 		for range 20 {
@@ -135,7 +135,7 @@ var databasesOfModels = map[string]func() db.Database{
 // origin is the last place of a stream without an entry.
 var origin = db.Result{Columns: 1, Values: make([]db.Value, 1)}
 
-func TestAppendToAStreamThatIsNotThereIsRejected(t *testing.T) {
+func TestAppendToMissingStreamIsRejected(t *testing.T) {
 	missing := map[string]db.Database{
 		"SQL": stillSQL{&still{empty: true, result: db.Result{Columns: 1, Values: []db.Value{{Null: true}}}}},
 		"KV":  stillKV{&still{empty: true}},
@@ -149,7 +149,7 @@ func TestAppendToAStreamThatIsNotThereIsRejected(t *testing.T) {
 	}
 }
 
-func TestAppendingAllocatesNothing(t *testing.T) {
+func TestAppendAllocatesNothing(t *testing.T) {
 	for name, open := range databasesOfModels {
 		t.Run(name, func(t *testing.T) {
 			c, tx := clientOf(t, open()), new(history.Transaction)
@@ -182,9 +182,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestTablesSayWhatTheyDivideBy checks the values of a small run that can be computed by head: batches of 4, of which
-// one is in the warm-up and one was aborted.
-func TestTablesSayWhatTheyDivideBy(t *testing.T) {
+// TestTablesExcludeWarmupAndAbortedBatches checks the tables of a small run by hand: batches of 4, one of them in
+// the warm-up and one aborted.
+func TestTablesExcludeWarmupAndAbortedBatches(t *testing.T) {
 	dir := t.TempDir()
 	e := &Log{Set: new(dataset.Set), config: Config{Clients: 1, Batch: 4, Size: Size{100, 100}, Fragment: 100}}
 	h := e.Header()
@@ -258,7 +258,7 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestStreamIsFoundByNameOrNumber(t *testing.T) {
 	list := names(12)
 	for _, text := range []string{list.Name(11), "11", "stream 11"} {
 		if n, err := list.Number(text); err != nil || n != 11 {

@@ -66,7 +66,7 @@ func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, unexpec
 	return legs, end.Unexpected()
 }
 
-func TestReadingPutsPiecesTogether(t *testing.T) {
+func TestReaderJoinsPiecesOfEvents(t *testing.T) {
 	f := formula{5}
 	legs, unexpected := read(t, &f, written(&f))
 	if len(legs) != 12 || len(unexpected) != 0 {
@@ -87,9 +87,9 @@ func TestReadingPutsPiecesTogether(t *testing.T) {
 	}
 }
 
-// TestReadingRefuses spoils the pieces of one event in each way. The event is reported, it
-// has no length, and all others are as they were.
-func TestReadingRefuses(t *testing.T) {
+// TestReaderReportsDamagedEvents checks that an event with a damaged piece is reported without a length, and that
+// all other events stay intact.
+func TestReaderReportsDamagedEvents(t *testing.T) {
 	f := formula{5}
 	const at = 3 // the first piece of the second event, which has four
 	for what, spoil := range map[string]func(list []piece) []piece{
@@ -141,7 +141,7 @@ func TestReadingRefuses(t *testing.T) {
 	}
 }
 
-func TestReadingRowsThatNobodyWrites(t *testing.T) {
+func TestReaderReportsImpossibleRows(t *testing.T) {
 	f := formula{5}
 	origin := []db.Value{{Int: 0}, {Int: 0}, {Int: 0}, {Int: 0}, {Int: 0}, {Null: true}}
 	for i, change := range []func(row []db.Value){
@@ -182,7 +182,7 @@ func TestReadingRowsThatNobodyWrites(t *testing.T) {
 	}
 }
 
-func TestKeysComeBack(t *testing.T) {
+func TestEventKeyRoundTrip(t *testing.T) {
 	last := ""
 	for _, p := range []piece{{}, {number: 1}, {place: 1}, {place: 1, number: 1 << 19}, {place: 1 << 50}, {stream: 1}, {stream: 15}, {stream: 16}, {stream: maxStreams, place: 9, number: 9}} {
 		key := string(appendEntryText(nil, p.stream, p.place, p.number))

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-func TestValuesAreWholeAndSayWhoseTheyAre(t *testing.T) {
+func TestValueIdentifiesItsWriter(t *testing.T) {
 	f := formula{7}
 	var scratch []byte
 	seen := map[string]bool{}
@@ -38,7 +38,7 @@ func TestValuesAreWholeAndSayWhoseTheyAre(t *testing.T) {
 	}
 }
 
-func TestValuesAreAFunctionOfTheSeed(t *testing.T) {
+func TestSeedDeterminesValues(t *testing.T) {
 	one, other := formula{1}, formula{2}
 	a, b := one.appendValue(nil, 5, 1, 100), other.appendValue(nil, 5, 1, 100)
 	if !bytes.Equal(a, one.appendValue(nil, 5, 1, 100)) || bytes.Equal(a, b) {
@@ -69,8 +69,9 @@ func TestValuesDoNotCompress(t *testing.T) {
 	}
 }
 
-// TestEveryDamageOfAValueIsSeen changes one byte, cuts and joins.
-func TestEveryDamageOfAValueIsSeen(t *testing.T) {
+// TestDamagedValueIsDetected checks that a value is found to be damaged if one byte changed, if it was cut, or if
+// two were joined.
+func TestDamagedValueIsDetected(t *testing.T) {
 	f, random := formula{3}, rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		id, member, length := history.ID(1+random.Uint64N(1<<50)), random.Uint32N(10), leastValue+random.Uint64N(300)
@@ -102,9 +103,9 @@ func TestEveryDamageOfAValueIsSeen(t *testing.T) {
 	}
 }
 
-// TestAForgedChecksumDoesNotHelp checks that a value that is consistent in itself is still held
-// byte by byte.
-func TestAForgedChecksumDoesNotHelp(t *testing.T) {
+// TestValueWithForgedChecksumIsDetected checks that every byte of a value is compared, even if its checksum is
+// right.
+func TestValueWithForgedChecksumIsDetected(t *testing.T) {
 	f := formula{3}
 	value := f.appendValue(nil, 9, 0, 100)
 	value[50] ^= 1
@@ -114,7 +115,7 @@ func TestAForgedChecksumDoesNotHelp(t *testing.T) {
 	}
 }
 
-func TestLengthsFillTheirRange(t *testing.T) {
+func TestValueLengthsFillTheirRange(t *testing.T) {
 	f, size := formula{1}, Size{100, 109}
 	var counts [10]int
 	for id := range history.ID(10_000) {
@@ -134,7 +135,7 @@ func TestLengthsFillTheirRange(t *testing.T) {
 	}
 }
 
-func TestDigits(t *testing.T) {
+func TestBase64NumberRoundTrip(t *testing.T) {
 	for _, n := range []uint64{0, 1, 63, 64, 1<<63 - 1, 1 << 62} {
 		if back, ok := workload.Base64.Parse(workload.Base64.Append(nil, n, idDigits)); !ok || back != n {
 			t.Errorf("%d comes back as %d, %v", n, back, ok)

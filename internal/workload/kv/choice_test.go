@@ -31,9 +31,9 @@ func prepare(c Config, run, client uint64, count int) []history.Transaction {
 	return list
 }
 
-// TestChoicesAreOfTheSeed checks that the same client of the same run does the same; another
-// client, run or seed does something else.
-func TestChoicesAreOfTheSeed(t *testing.T) {
+// TestSeedRunAndClientDetermineChoices checks that the same client of the same run makes the same choices. Another
+// client, run or seed makes other choices.
+func TestSeedRunAndClientDetermineChoices(t *testing.T) {
 	for _, distribution := range []string{Uniform, Zipfian, Latest} {
 		c := mixed()
 		c.Distribution = distribution
@@ -59,8 +59,8 @@ func TestChoicesAreOfTheSeed(t *testing.T) {
 	}
 }
 
-// TestSharesAreKept checks that each kind comes as often as requested, and has its operation.
-func TestSharesAreKept(t *testing.T) {
+// TestTransactionKindsFollowTheirShares checks that each kind comes as often as requested, and has its operation.
+func TestTransactionKindsFollowTheirShares(t *testing.T) {
 	c := mixed()
 	const count = 50_000
 	seen := map[history.Kind]int{}
@@ -87,8 +87,8 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-// TestPureMixes checks that a mix of one kind has no other, whatever rounding does.
-func TestPureMixes(t *testing.T) {
+// TestMixOfOneKindHasNoOther checks that a mix of one kind has no other kind, whatever rounding does.
+func TestMixOfOneKindHasNoOther(t *testing.T) {
 	for kind, c := range map[history.Kind]Mix{
 		get: {Reads: 1}, put: {Updates: 1}, insert: {Inserts: 1}, scan: {Scans: 1}, modify: {Modifies: 1},
 	} {
@@ -102,8 +102,8 @@ func TestPureMixes(t *testing.T) {
 	}
 }
 
-// TestInsertsNeverMeet checks that no two inserts of any clients and runs are of one record.
-func TestInsertsNeverMeet(t *testing.T) {
+// TestInsertsNeverShareARecord checks that no two inserts of any clients and runs have the same record.
+func TestInsertsNeverShareARecord(t *testing.T) {
 	c := mixed()
 	seen := map[uint64]bool{}
 	for run := range uint64(3) {
@@ -124,9 +124,9 @@ func TestInsertsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestDistributions checks that zipfian has a few records often and not next to each other, and
-// latest has what the client inserted last.
-func TestDistributions(t *testing.T) {
+// TestDistributionsPreferTheirRecords checks that zipfian prefers a few scattered records, and that latest prefers
+// the client's last inserts.
+func TestDistributionsPreferTheirRecords(t *testing.T) {
 	counts := func(distribution string) map[uint64]int {
 		c := mixed()
 		c.Distribution = distribution
@@ -163,7 +163,7 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-func TestConfigIsHeldToSense(t *testing.T) {
+func TestInvalidConfigIsRefused(t *testing.T) {
 	for want, bend := range map[string]func(c *Config){
 		"clients is 0":         func(c *Config) { c.Connections = 0 },
 		"in-flight 200000":     func(c *Config) { c.InFlight = 200_000 },
@@ -194,7 +194,7 @@ func TestConfigIsHeldToSense(t *testing.T) {
 	}
 }
 
-// TestPrepareAllocatesNothing checks that nor does anything else that a client does on its own.
+// TestPrepareAllocatesNothing checks that choosing and preparing a transaction allocates nothing.
 func TestPrepareAllocatesNothing(t *testing.T) {
 	for _, distribution := range []string{Uniform, Zipfian, Latest} {
 		c := mixed()

@@ -69,8 +69,8 @@ func (c *client) try(t testing.TB, kind history.Kind, n uint64, size int64) *his
 	return tx
 }
 
-// TestEachKindOfTransaction checks what each kind of transaction reads and writes.
-func TestEachKindOfTransaction(t *testing.T) {
+// TestEachKindReadsAndWritesItsRecord checks what each kind of transaction reads and writes.
+func TestEachKindReadsAndWritesItsRecord(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	sees := func(what string, op history.Op, state history.State, last history.ID) {
 		t.Helper()
@@ -97,9 +97,9 @@ func TestEachKindOfTransaction(t *testing.T) {
 	sees("a read after an insert", c.try(t, get, fresh, 0).Ops[0], history.Whole, added.ID)
 }
 
-// TestScansBringWhatFollows checks that from any record, as many as asked for, as sorting all keys
-// says.
-func TestScansBringWhatFollows(t *testing.T) {
+// TestScanReturnsFollowingRecordsInOrder checks that a scan from any record returns as many of the following
+// records as requested, in key order.
+func TestScanReturnsFollowingRecordsInOrder(t *testing.T) {
 	for _, records := range []uint64{1, 2, 40, 3000} {
 		config := mixed()
 		config.Records = records
@@ -149,8 +149,8 @@ func TestScansBringWhatFollows(t *testing.T) {
 	}
 }
 
-// TestUnknownWriteIsSettled checks the outcome of an unknown write for each content of the record.
-func TestUnknownWriteIsSettled(t *testing.T) {
+// TestUnknownWriteIsResolvedFromRecord checks the outcome of an unknown write for each content of the record.
+func TestUnknownWriteIsResolvedFromRecord(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	written := c.try(t, put, 5, 64)
 	for _, s := range []struct {
@@ -185,9 +185,8 @@ func (b *bent) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	return err
 }
 
-// TestBrokenValuesAreRecorded checks that a value that is not whole is reported, and does not end the
-// run.
-func TestBrokenValuesAreRecorded(t *testing.T) {
+// TestBrokenValueIsReportedWithoutEndingRun checks that a damaged value is reported and does not end the run.
+func TestBrokenValueIsReportedWithoutEndingRun(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	store := c.session.(*kvSession)
 	healthy := store.KVSession
@@ -207,9 +206,9 @@ func TestBrokenValuesAreRecorded(t *testing.T) {
 	store.KVSession = healthy
 }
 
-// TestAttachRefusesOtherRecords checks that another seed, size or shape is refused in a sentence,
-// and what is not named is taken over.
-func TestAttachRefusesOtherRecords(t *testing.T) {
+// TestAttachRefusesDifferentRecords checks that another seed, size or shape is refused, and that settings that
+// were not given are taken from the data.
+func TestAttachRefusesDifferentRecords(t *testing.T) {
 	d := openMemory(t, "memory:")
 	opened(t, d, mixed())
 	for want, bend := range map[string]func(c *Config){
@@ -243,7 +242,7 @@ func TestAttachRefusesOtherRecords(t *testing.T) {
 	}
 }
 
-// TestAttemptAllocatesNothing checks that beyond what the database does, which here is nothing.
+// TestAttemptAllocatesNothing checks that a transaction allocates nothing beyond the allocations of the database.
 func TestAttemptAllocatesNothing(t *testing.T) {
 	config := mixed()
 	w := opened(t, noop.Open(), config)
@@ -257,8 +256,8 @@ func TestAttemptAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestEndState checks the download of each record, and of records that no formula makes.
-func TestEndState(t *testing.T) {
+// TestEndStateHasEachRecord checks the download of each record, and of records that no formula makes.
+func TestEndStateHasEachRecord(t *testing.T) {
 	d := openMemory(t, "memory:")
 	w := opened(t, d, mixed())
 	c := clientOf(t, w)

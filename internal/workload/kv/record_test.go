@@ -23,9 +23,9 @@ func numbers(rng *rand.Rand) []uint64 {
 	return list
 }
 
-// TestKeysAreABijection checks that a key gives its number back, keys are ordered as places are,
-// and no other text is a key.
-func TestKeysAreABijection(t *testing.T) {
+// TestKeysIdentifyTheirRecords checks that a key gives its number back, that keys sort like places, and that no
+// other text is a key.
+func TestKeysIdentifyTheirRecords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range shapes() {
 		f := newFormula(rng.Uint64(), 0, s)
@@ -66,9 +66,8 @@ func TestKeysAreABijection(t *testing.T) {
 	}
 }
 
-// TestNeighboursByNumberAreNoneByKey checks that records that follow each other by number are far
-// apart by key.
-func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
+// TestConsecutiveRecordsHaveDistantKeys checks that the keys of consecutive records are far apart.
+func TestConsecutiveRecordsHaveDistantKeys(t *testing.T) {
 	f := newFormula(7, 0, shapes()[2])
 	near := 0
 	for n := range uint64(10_000) {
@@ -81,9 +80,9 @@ func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
 	}
 }
 
-// TestValuesGiveTheirWriter checks that a value gives back who wrote it, and one with any byte
-// changed, cut short, or at another record is not whole.
-func TestValuesGiveTheirWriter(t *testing.T) {
+// TestValueIdentifiesItsWriter checks that a value identifies its writer, and that a changed, cut or moved value
+// is detected.
+func TestValueIdentifiesItsWriter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, s := range shapes() {
 		f := newFormula(rng.Uint64(), 0, s)
@@ -126,9 +125,9 @@ func TestValuesGiveTheirWriter(t *testing.T) {
 	}
 }
 
-// TestValuesDoNotShrink checks that a compressor takes off no more than the
-// two bits that printable text leaves unused.
-func TestValuesDoNotShrink(t *testing.T) {
+// TestValuesDoNotCompress checks that a compressor saves no more than the two bits of each byte that printable
+// text leaves unused.
+func TestValuesDoNotCompress(t *testing.T) {
 	f := newFormula(7, 0, shape{32, 64, 30_000})
 	values := f.appendValue(nil, 3, history.NewID(1, 2, 3), 0, 30_000)
 	var packed bytes.Buffer
@@ -147,7 +146,7 @@ func TestValuesDoNotShrink(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestRecordIsFoundByNameOrNumber(t *testing.T) {
 	h := history.Header{Seed: 7, Objects: 100, Keys: factsOf(shape{32, 64, 64})}
 	names := formulaOf(h)
 	for _, n := range []uint64{0, 99, numberOf(3, 17)} {

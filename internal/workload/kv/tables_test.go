@@ -80,8 +80,8 @@ func TestTablesCountCommittedTransactions(t *testing.T) {
 	}
 }
 
-// TestQuantileAgreesWithReport checks that a quantile equals the report's quantile of the same transactions.
-func TestQuantileAgreesWithReport(t *testing.T) {
+// TestQuantilesEqualTheReports checks that a quantile equals the report's quantile of the same transactions.
+func TestQuantilesEqualTheReports(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{1, 2, 7, 100, 571, 5429} {
 		parts, all := [2]ofKind{}, stats.Breakdown{}

@@ -14,8 +14,8 @@ func kept(h history.Header, early []uint64, rows uint64) *recording {
 	return &recording{Verified: &history.Verified{Header: h}, early: early, rows: rows}
 }
 
-// TestLaterEndStateCounts checks which of two end states was downloaded later: the second of each pair.
-func TestLaterEndStateCounts(t *testing.T) {
+// TestLaterOfTwoEndStatesIsFound checks which of two end states was downloaded later: the second of each pair.
+func TestLaterOfTwoEndStatesIsFound(t *testing.T) {
 	bare := func(load string, run uint64, started int64, ended string) history.Header {
 		return history.Header{LoadID: load, Run: run, Started: started, Keys: map[string]string{check.KeyDrive: check.DriveNone, check.KeyEnded: ended}}
 	}
@@ -43,9 +43,9 @@ func TestLaterEndStateCounts(t *testing.T) {
 	}
 }
 
-// TestImpossibleHeaderIsRefused checks that a header with many more accounts than the end state has rows is refused
-// at once. A database that lost rows is not refused.
-func TestImpossibleHeaderIsRefused(t *testing.T) {
+// TestHeaderWithTooManyAccountsIsRefused checks that a header with many more accounts than the end state has rows
+// is refused at once. A database that lost rows is not refused.
+func TestHeaderWithTooManyAccountsIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		accounts uint64
 		refused  bool

@@ -144,9 +144,9 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// TestChoice checks pgbench's ranges, that each row has its own kind and is chosen equally often, and that a seed
-// repeats its choices.
-func TestChoice(t *testing.T) {
+// TestChoicesFollowPgbenchRanges checks pgbench's ranges, that each row has its own kind and is chosen equally
+// often, and that a seed repeats its choices.
+func TestChoicesFollowPgbenchRanges(t *testing.T) {
 	s := size{3, 7, 50}
 	a, b := newChooser(&Config{}, s, 5, 1, 2), newChooser(&Config{}, s, 5, 1, 2)
 	var x, y history.Transaction
@@ -191,7 +191,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestRowNameRoundTrip(t *testing.T) {
 	s := size{2, 20, 200_000}
 	names := &s
 	for n, name := range map[uint64]string{0: "branch 1", 1: "branch 2", 2: "teller 1", 21: "teller 20", 22: "account 1", 200_021: "account 200000"} {
@@ -223,7 +223,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestBadConfiguration(t *testing.T) {
+func TestInvalidConfigurationIsRefused(t *testing.T) {
 	good := DefaultConfig()
 	good.Clients = 1
 	if err := good.check(); err != nil {
@@ -247,7 +247,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-func TestFiller(t *testing.T) {
+func TestFillerStoresTransactionID(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var text [fillerLength]byte
 	for range 1000 {
@@ -264,7 +264,7 @@ func TestFiller(t *testing.T) {
 	}
 }
 
-func TestRowIDsAreInOrder(t *testing.T) {
+func TestRowKeysSortLikeTheirIDs(t *testing.T) {
 	var key []byte
 	last := ""
 	for _, k := range []kind{account, branch, teller} {

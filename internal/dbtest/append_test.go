@@ -112,19 +112,26 @@ func appendOnPostgres() []cell {
 // TestAppendFindsPlantedBugs checks that each planted bug which lists can show is found by its own check.
 func TestAppendFindsPlantedBugs(t *testing.T) {
 	t.Parallel()
-	type mutant struct{ mutant, check string }
+	type mutant struct {
+		mutant string
+		checks []string // at least one of them must be invalid
+	}
 	for _, c := range cases([]mutant{
-		{"lost-update", check.Serializable}, {"dirty-read", lists.Lists}, {"read-skew", check.Serializable},
-		{"write-skew", check.Serializable}, {"long-fork", check.Serializable}, {"stale-read", check.Strict}, {"lost-ack", check.Durable},
-		{"ghost", check.NoGhost}, {"torn", check.Durable}, {"false-ack-on-crash", check.Durable},
+		{"lost-update", []string{check.Serializable}}, {"read-skew", []string{check.Serializable}},
+		{"write-skew", []string{check.Serializable}}, {"long-fork", []string{check.Serializable}},
+		// If every reader sees the elements of aborted transactions, no two lists contradict each other.
+		{"dirty-read", []string{lists.Lists, check.Serializable}}, {"stale-read", []string{check.Strict}},
+		{"lost-ack", []string{check.Durable}}, {"ghost", []string{check.NoGhost}}, {"torn", []string{check.Durable}},
+		{"false-ack-on-crash", []string{check.Durable}},
 	}...) {
 		for _, seed := range seeds(2) {
-			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.check, seed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.checks[0], seed), func(t *testing.T) {
 				t.Parallel()
 				address := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=%d", c.mutant, seed)
 				code, v, why := appendOn(t, "--db", address, "--count", "8000", "--clients", "16", "--lists", "64")
-				if code != 1 || v.Verdict != "invalid" || v.status(c.check) != "invalid" {
-					t.Errorf("exit code %d, verdict %s, %s: %+v\n%s", code, v.Verdict, c.check, v.Checks, why)
+				found := slices.ContainsFunc(c.checks, func(name string) bool { return v.status(name) == "invalid" })
+				if code != 1 || v.Verdict != "invalid" || !found {
+					t.Errorf("exit code %d, verdict %s, %v: %+v\n%s", code, v.Verdict, c.checks, v.Checks, why)
 				}
 			})
 		}

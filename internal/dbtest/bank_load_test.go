@@ -87,8 +87,8 @@ func rewriteMeta(t *testing.T, database db.Database, schema string) {
 	}
 }
 
-// TestLoadIDIsRequiredFromSchema2 checks that a bank of schema 1 is used without a load id, and that a bank of schema
-// 2 without an id is refused.
+// TestLoadIDIsRequiredFromSchema2 checks that a bank of schema 1 is accepted without a load id. A bank of schema 2
+// without an id is refused.
 func TestLoadIDIsRequiredFromSchema2(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {

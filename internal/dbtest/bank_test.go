@@ -73,7 +73,7 @@ func runBank(t *testing.T, database db.Database, c bank.Config, count uint64) *t
 // checks must find and name the lost update.
 func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 	t.Helper()
-	c.Accounts = 20 // so that transactions meet
+	c.Accounts = 20 // so that transactions conflict
 	const tries = 10
 	for range tries {
 		r := runBank(t, database, c, 400)

@@ -81,7 +81,7 @@ func TestEventsCommandRunsAndRepeats(t *testing.T) {
 func TestEventsUnderFaults(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
-	for _, h := range []hurtRun{
+	for _, h := range []faultyRun{
 		{
 			name: "etcd: kill the leader", cluster: "etcd:3?memory=on", faults: []string{"kill leader at 1s for 2s"},
 			args: []string{"--duration", "5s", "--batch", "3"},
@@ -98,7 +98,8 @@ func TestEventsUnderFaults(t *testing.T) {
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
-			args := append([]string{"--cluster", h.cluster, "--clients", "8", "--seed", "7", "--retries", "100", "--rate", hurtRate}, h.args...)
+			args := append([]string{"--cluster", h.cluster, "--clients", "8", "--seed", "7",
+				"--retries", "100", "--rate", faultyRate}, h.args...)
 			for _, f := range h.faults {
 				args = append(args, "--nemesis", f)
 			}

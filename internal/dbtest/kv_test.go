@@ -130,7 +130,7 @@ func TestKVSurvivesKilledLeader(t *testing.T) {
 	} {
 		t.Run(c.cluster, func(t *testing.T) {
 			t.Parallel()
-			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault, "--rate", hurtRate}, kvMix, c.more)...)
+			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault, "--rate", faultyRate}, kvMix, c.more)...)
 			v.wantValid(t, code, why)
 		})
 	}

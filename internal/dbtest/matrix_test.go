@@ -40,30 +40,29 @@ import (
 	"stroppy/internal/workload/events"
 )
 
-// engine is a database system, in one form of it, on which the matrix runs the
-// workloads.
+// engine is a row of the matrix: a database system in one configuration, with the workloads to run on it.
 type engine struct {
 	name  string
-	short bool // needs no server, so that all its cells are short tests
-	own   bool // is part of this program, so that it verifies nothing of a database
-	apart bool // each cell has a database of its own, so that they run side by side
+	short bool // all cells are short tests, because the engine needs no server
+	own   bool // part of this program; its cells do not verify a database
+	apart bool // each cell has its own database, so that cells run in parallel
 	start func(t *testing.T) opener
 	cells []cell
 }
 
-// opener opens a database for one cell: a new one, or one whose data a load
-// replaces. The address is for runs of the whole program.
+// opener opens a database for one cell. It is a new database, or one whose data the load replaces. The address is for
+// runs of commands.
 type opener func(t *testing.T) (database db.Database, address string)
 
-// cell is one workload in one of its ways on an engine.
+// cell is one workload with its settings on an engine.
 type cell struct {
-	name  string // workload and way
-	short bool   // a short test though it needs a server
-	more  bool   // of its settings, each two meet in another cell
+	name  string // workload and settings
+	short bool   // a short test although it needs a server
+	more  bool   // skipped by default, because other cells cover each pair of its settings
 	run   func(t *testing.T, open opener)
 }
 
-// engines are all rows of the matrix.
+// engines returns all rows of the matrix.
 func engines() []engine {
 	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false), tpcbByAdds(false)}, kvOnMemory(), eventsCells(500), []cell{appendCell("", 5000), appendCell("", 3000, "--mode", "interactive")})
 	hurt := slices.Concat(bankSamples(counted[uint64](1500), 50), []cell{tpcbOnKeys(true), tpcbByAdds(true)}, kvOnMemory(), []cell{appendCell("", counted(3000))})
@@ -80,7 +79,7 @@ func engines() []engine {
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
 			kvOnPostgres(), appendOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
 		{"postgres behind pgbouncer", false, false, false, onPooler("transaction"), behindPooler()},
-		{"postgres behind pgbouncer with a session for each client", false, false, false, onPooler("session"), eachMet(behindPooler())},
+		{"postgres behind pgbouncer with a session for each client", false, false, false, onPooler("session"), skipCovered(behindPooler())},
 		{"mariadb", false, false, true, onMariaDB, slices.Concat(
 			bankCells(300, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
@@ -99,7 +98,7 @@ func engines() []engine {
 		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Starter(voltdb.Hosts), jars, voltdb.Open), slices.Concat(
 			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"),
 				appendCell("", 2000), appendCell("", 500, "--operations", "16", "--list-length", "4")},
-			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
+			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure is one call
 		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(
 			bankCells(400, []string{"", "majority"}, workload.Interactive), bankSamples(400, 50),
 			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"), appendCell("", 1000)}, eventsCells(200))},
@@ -117,8 +116,8 @@ func engines() []engine {
 	}
 }
 
-// counted is how many transactions a cell without a server has: a third under the race detector,
-// which needs several clients at once and not many transactions.
+// counted returns the number of transactions of a cell without a server. Under the race detector it is a third,
+// because the detector needs many clients rather than many transactions.
 func counted[N int | uint64](n N) N {
 	if raceEnabled {
 		return n / 3
@@ -126,8 +125,8 @@ func counted[N int | uint64](n N) N {
 	return n
 }
 
-// TestMatrix holds every database to every workload in each of its ways. The engines
-// run side by side, and so do the cells that do not share a database.
+// TestMatrix runs every workload with every setting on every database. Engines run in parallel, and so do cells with
+// their own database.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
@@ -137,7 +136,7 @@ func TestMatrix(t *testing.T) {
 		if testing.Short() && !e.short {
 			e.cells = slices.DeleteFunc(e.cells, func(c cell) bool { return !c.short || e.name != "postgres" })
 		}
-		if len(e.cells) == 0 || raceEnabled && e.name == "memory" { // the detector sees the same code where answers are lost
+		if len(e.cells) == 0 || raceEnabled && e.name == "memory" { // the row with lost answers runs the same code
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
@@ -147,7 +146,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// run runs the cells of an engine, each as a test below that of the engine.
+// run runs each cell of an engine as a subtest.
 func (e engine) run(t *testing.T) {
 	open := e.start(t)
 	for _, c := range e.cells {
@@ -158,7 +157,7 @@ func (e engine) run(t *testing.T) {
 			var on db.Info
 			c.run(t, func(t *testing.T) (database db.Database, address string) {
 				database, address = open(t)
-				on, _ = database.Info(t.Context()) // an error is seen by the run
+				on, _ = database.Info(t.Context()) // the run reports an error
 				return database, address
 			})
 			if workload, _, _ := strings.Cut(c.name, " "); on.Name != "" && !e.own && !t.Failed() {
@@ -168,7 +167,7 @@ func (e engine) run(t *testing.T) {
 	}
 }
 
-// verified reports to tools/verified, which counts it if the test passes.
+// verified prints a record for tools/verified, which counts the record if the test passes.
 func verified(t *testing.T, database, version, workload string, faults ...string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"database": database, "version": version, "workload": workload, "faults": faults})
@@ -178,25 +177,28 @@ func verified(t *testing.T, database, version, workload string, faults ...string
 	t.Logf("verified %s", text)
 }
 
+// onMemory returns the start function of the in-memory reference.
 func onMemory(address string) func(t *testing.T) opener {
 	return func(*testing.T) opener {
 		return func(t *testing.T) (db.Database, string) { return openMemory(t, address), address }
 	}
 }
 
+// onSQLite starts no server and opens SQLite files.
 func onSQLite(*testing.T) opener {
 	return func(t *testing.T) (db.Database, string) {
 		return openSQLite(t), "sqlite:" + filepath.Join(t.TempDir(), "kv.db")
 	}
 }
 
+// onPostgres opens databases on the shared PostgreSQL server.
 func onPostgres(t *testing.T) opener {
 	postgresServer(t)
 	return func(t *testing.T) (db.Database, string) { return openPostgres(t) }
 }
 
-// onPooler puts a pooler of a pool mode before the shared server. It has three sessions there
-// for each database where it lends one for each transaction.
+// onPooler starts a pooler in front of the shared server. It has three server sessions for each database, or thirty in
+// session mode.
 func onPooler(mode string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		size := "3"
@@ -208,9 +210,9 @@ func onPooler(mode string) func(t *testing.T) opener {
 	}
 }
 
-// eachMet leaves those cells to who has the time of which each setting is in an earlier one, of
-// the same workload: the settings meet each other in another row of the matrix.
-func eachMet(list []cell) []cell {
+// skipCovered marks the cells to skip by default: cells whose settings each appear in an earlier cell of the workload.
+// Another row of the matrix covers the pairs of settings.
+func skipCovered(list []cell) []cell {
 	met := map[string]bool{}
 	for i := range list {
 		if list[i].more {
@@ -228,6 +230,7 @@ func eachMet(list []cell) []cell {
 	return list
 }
 
+// startPooler starts a pooler in front of the shared server.
 func startPooler(t *testing.T, settings map[string]string) *pgbouncer.Pooler {
 	t.Helper()
 	u, err := url.Parse(postgresServer(t).URL())
@@ -235,13 +238,13 @@ func startPooler(t *testing.T, settings map[string]string) *pgbouncer.Pooler {
 		t.Fatal(err)
 	}
 	settings["max_client_conn"] = "1000"
-	settings["server_idle_timeout"] = "1" // the next cell has another database, whose sessions come on top
+	settings["server_idle_timeout"] = "1" // the next cell adds the sessions of its own database
 	p, err := pgbouncer.Start(t.Context(), netip.MustParseAddrPort(u.Host), postgrescluster.Superuser, settings)
 	return served(t, "pgbouncer", p, err)
 }
 
-// openPooled opens the database with the address direct through a pooler, which nothing in
-// the address names.
+// openPooled opens the database at the address direct through a pooler. The returned address does not show that the
+// server is a pooler.
 func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.Database, address string) {
 	t.Helper()
 	u, err := url.Parse(direct)
@@ -252,8 +255,8 @@ func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.D
 	return openPostgresURL(t, address), address
 }
 
-// behindPooler are all workloads in all modes at each isolation, and each access of append
-// in each mode.
+// behindPooler returns cells for all workloads, modes and isolation levels, and for each access of append in each
+// mode.
 func behindPooler() []cell {
 	isolations := []string{"read committed", "repeatable read", "serializable"}
 	list := slices.Concat(bankBehindPooler(),
@@ -276,12 +279,14 @@ func behindPooler() []cell {
 	return list
 }
 
+// onMariaDB opens databases on the shared MariaDB server.
 func onMariaDB(t *testing.T) opener {
 	sharedMariaDB(t)
 	return func(t *testing.T) (db.Database, string) { return openSharedMariaDB(t) }
 }
 
-// onMariaDBOf starts a server whose programs are in a folder, this machine's without one.
+// onMariaDBOf starts a MariaDB server from the programs in a folder, or from the installed programs if the folder is
+// empty.
 func onMariaDBOf(bin string, settings map[string]string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		s := startMariaDBIn(t, bin, true, settings)
@@ -293,13 +298,14 @@ func onMariaDBOf(bin string, settings map[string]string) func(t *testing.T) open
 	}
 }
 
+// onEtcd opens the shared etcd cluster.
 func onEtcd(t *testing.T) opener {
 	useEtcd(t)
 	openEtcd(t)
 	return func(t *testing.T) (db.Database, string) { return openEtcd(t), shared.etcd.URL() }
 }
 
-// onCockroach takes a cluster of one node, or the one that STROPPY_TEST_COCKROACH names.
+// onCockroach starts a cluster of one node, or uses the cluster that STROPPY_TEST_COCKROACH names.
 func onCockroach(t *testing.T) opener {
 	server := namedOrStarted(t, "cockroach", "STROPPY_TEST_COCKROACH", cockroachcluster.Start, nil)
 	u, err := url.Parse(server)
@@ -323,6 +329,7 @@ func onCockroach(t *testing.T) opener {
 	}
 }
 
+// onRedis starts a Redis server and opens it with a way of committing.
 func onRedis(way string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		address := startRedis(t, 1, "no").URL() + "?commit=" + way
@@ -330,8 +337,7 @@ func onRedis(way string) func(t *testing.T) opener {
 	}
 }
 
-// bankCell runs the bank with a change to its settings, and wants all that is required
-// to hold.
+// bankCell returns a cell that runs the bank with a change to its settings and requires a valid run.
 func bankCell(name string, count uint64, change func(*bank.Config)) cell {
 	return cell{name: "bank " + name, run: func(t *testing.T, open opener) {
 		d, _ := open(t)
@@ -341,7 +347,7 @@ func bankCell(name string, count uint64, change func(*bank.Config)) cell {
 	}}
 }
 
-// bankSamples has audits of all accounts and of a sample.
+// bankSamples returns cells with audits of all accounts and of a sample.
 func bankSamples(count, sample uint64) []cell {
 	return []cell{
 		bankCell("audits of all", count, func(*bank.Config) {}),
@@ -349,7 +355,7 @@ func bankSamples(count, sample uint64) []cell {
 	}
 }
 
-// bankInThePast has audits that read what was there a while ago.
+// bankInThePast returns cells with audits that read the state of an earlier time.
 func bankInThePast() []cell {
 	const age = 500 * time.Millisecond
 	return []cell{
@@ -358,10 +364,12 @@ func bankInThePast() []cell {
 	}
 }
 
+// bankContention returns a cell in which many transactions conflict.
 func bankContention(count uint64) cell {
 	return bankCell("under contention", count, func(c *bank.Config) { c.Accounts, c.Clients, c.Zipfian = 20, 16, true })
 }
 
+// bankOnEtcd returns the cells of the bank on etcd.
 func bankOnEtcd() []cell {
 	return []cell{
 		bankCell("audits of all", 500, func(c *bank.Config) { c.Audits = 10 }),
@@ -369,15 +377,15 @@ func bankOnEtcd() []cell {
 	}
 }
 
-// bankCells has every way of updating, in each mode and at each isolation. Those beyond a
-// choice in which each two of these meet are for who has the time.
+// bankCells returns a cell for every combination of update style, mode and isolation level. Cells outside a selection
+// that covers all pairs of settings are skipped by default.
 func bankCells(count uint64, isolations []string, modes ...string) (list []cell) {
 	updates := []string{bank.Atomic, bank.Locked, bank.RMW}
 	met := map[[2]string]bool{}
 	for shift := range modes {
 		for i, isolation := range isolations {
 			for u, update := range updates {
-				// In this order each two of three times three settings have met after the first shift.
+				// In this order the first shift covers all pairs of three times three settings.
 				mode := modes[(i+u+shift)%len(modes)]
 				c := cell{
 					name:  strings.Join([]string{"bank", isolation, update, mode}, " "),
@@ -387,7 +395,7 @@ func bankCells(count uint64, isolations []string, modes ...string) (list []cell)
 						d, _ := open(t)
 						c := small()
 						c.Isolation, c.Update, c.Mode = isolation, update, mode
-						if update != bank.RMW { // those have to meet
+						if update != bank.RMW { // lost updates need conflicts
 							c.Clients /= 2
 						}
 						runBankAt(t, d, c, count)
@@ -404,13 +412,13 @@ func bankCells(count uint64, isolations []string, modes ...string) (list []cell)
 	return list
 }
 
-// TestBankCellsMeet holds that in the cells which the run of all tests has each isolation meets each
-// way of updating and each mode, and each of these the other, and that the others are all there are.
-func TestBankCellsMeet(t *testing.T) {
+// TestDefaultBankCellsCoverPairsOfSettings checks that the default cells cover all pairs of isolation level, update
+// style and mode. The skipped cells must complete the combinations.
+func TestDefaultBankCellsCoverPairsOfSettings(t *testing.T) {
 	three, updates := []string{workload.Pipelined, workload.Interactive, workload.Procedure}, []string{bank.Atomic, bank.Locked, bank.RMW}
 	for _, c := range []struct {
 		isolations, modes []string
-		most              int // cells of the run of all tests
+		most              int // limit on default cells
 	}{
 		{[]string{""}, three[:2], 6}, {[]string{"repeatable read"}, three, 9}, {[]string{"read committed", "repeatable read", "serializable"}, three, 9},
 		{[]string{"read uncommitted", "read committed", "repeatable read", "serializable"}, three, 12}, {[]string{"a", "b", "c"}, three[:1], 9}, {[]string{"a", "b", "c"}, three[:2], 9},
@@ -436,14 +444,15 @@ func TestBankCellsMeet(t *testing.T) {
 		}
 		i, u, m := len(c.isolations), len(updates), len(c.modes)
 		if len(more) != i*u*m || len(met) != i*u+i*m+u*m || some > c.most {
-			t.Errorf("%q and %q: %d cells, %d of them in the run of all tests, in which %d pairs meet of %d", c.isolations, c.modes, len(more), some, len(met), i*u+i*m+u*m)
+			t.Errorf("%q and %q: %d cells; the %d default cells cover %d pairs of %d",
+				c.isolations, c.modes, len(more), some, len(met), i*u+i*m+u*m)
 		}
 	}
 }
 
-// TestMatrixMeetsEachSetting holds that the cells which the run of all tests has meet each setting
-// of each workload that a row has, and that a row which is met once leaves some of it.
-func TestMatrixMeetsEachSetting(t *testing.T) {
+// TestDefaultCellsCoverEachSetting checks that the default cells of a row cover each setting of each workload.
+// skipCovered must skip more cells than the row did without it.
+func TestDefaultCellsCoverEachSetting(t *testing.T) {
 	for _, e := range engines() {
 		all, kept := map[string]bool{}, map[string]bool{}
 		for _, c := range e.cells {
@@ -457,7 +466,7 @@ func TestMatrixMeetsEachSetting(t *testing.T) {
 		}
 		for setting := range all {
 			if !kept[setting] {
-				t.Errorf("%s: no cell of the run of all tests has %s", e.name, setting)
+				t.Errorf("%s: no default cell has %s", e.name, setting)
 			}
 		}
 	}
@@ -469,13 +478,13 @@ func TestMatrixMeetsEachSetting(t *testing.T) {
 		}
 		return n
 	}
-	if whole, once := left(behindPooler()), left(eachMet(behindPooler())); whole == 0 || once <= whole {
-		t.Errorf("behind the pooler %d cells are left to who has the time, and %d where each setting is met once", whole, once)
+	if whole, once := left(behindPooler()), left(skipCovered(behindPooler())); whole == 0 || once <= whole {
+		t.Errorf("behind the pooler %d cells are skipped by default, and %d after skipCovered", whole, once)
 	}
 }
 
-// settingsOf are the workload of a cell and, each after it, its isolation, its flags with their
-// values, and whatever else its name says.
+// settingsOf returns the workload of a cell and its settings: isolation level, flags with their values, and other
+// words of the name. The name of the workload precedes each setting.
 func settingsOf(name string) []string {
 	workload, rest, _ := strings.Cut(strings.Join(strings.Fields(name), " "), " ")
 	list := []string{workload}
@@ -491,24 +500,23 @@ func settingsOf(name string) []string {
 	return list
 }
 
-// runBankAt runs the bank at an isolation that may lose what is read, computed and
-// written: it then must be seen to.
+// runBankAt runs the bank at an isolation level. If the level allows lost updates, a check must name one.
 func runBankAt(t *testing.T, d db.Database, c bank.Config, count uint64) {
 	t.Helper()
 	switch {
 	case c.Update == bank.RMW && losesUpdates(t, d, c.Isolation):
 		runLosingUpdates(t, d, c)
 	case c.Update == bank.Atomic && c.Isolation == "read uncommitted":
-		// A joint transfer may rest on data that are not committed yet and commit before
-		// them, and an audit between the two sees the one without the other.
+		// A joint transfer may read uncommitted data and commit before the data. An audit between the two commits sees
+		// an inconsistent state.
 		runBank(t, d, c, count).wantValid(t, check.Audits)
 	default:
 		runBank(t, d, c, count).wantValid(t)
 	}
 }
 
-// losesUpdates reports whether an engine loses updates at an isolation, as InnoDB does where
-// it claims no snapshot isolation, at repeatable read too.
+// losesUpdates reports whether an engine may lose updates at an isolation level. InnoDB may at repeatable read too,
+// unless it claims snapshot isolation.
 func losesUpdates(t *testing.T, d db.Database, name string) bool {
 	t.Helper()
 	claim, err := d.Claim(name)
@@ -524,6 +532,7 @@ func losesUpdates(t *testing.T, d db.Database, name string) bool {
 	return false
 }
 
+// bankBehindPooler returns the cells of the bank behind a pooler.
 func bankBehindPooler() []cell {
 	modes := []string{workload.Pipelined, workload.Interactive, workload.Procedure}
 	list := bankCells(300, []string{"read committed", "repeatable read", "serializable"}, modes...)
@@ -538,6 +547,7 @@ func bankBehindPooler() []cell {
 	}})
 }
 
+// tpcbCell returns a cell that runs TPC-B in the modes given.
 func tpcbCell(modes ...string) cell {
 	return cell{name: "tpcb", run: func(t *testing.T, open opener) {
 		d, _ := open(t)
@@ -545,6 +555,7 @@ func tpcbCell(modes ...string) cell {
 	}}
 }
 
+// tpcbAt returns a cell that runs TPC-B at an isolation level.
 func tpcbAt(isolation string) cell {
 	return cell{name: "tpcb " + isolation, short: isolation == "serializable", run: func(t *testing.T, open opener) {
 		d, _ := open(t)
@@ -554,6 +565,7 @@ func tpcbAt(isolation string) cell {
 	}}
 }
 
+// tpcbWithoutNote returns a cell that runs TPC-B on tables without the metadata of this program.
 func tpcbWithoutNote() cell {
 	return cell{name: "tpcb without a note", run: func(t *testing.T, open opener) {
 		d, _ := open(t)
@@ -561,20 +573,21 @@ func tpcbWithoutNote() cell {
 	}}
 }
 
-// tpcbOnKeys runs TPC-B on a store of keys, with and without its history. Where
-// answers are lost, only the history reports what was applied.
+// tpcbOnKeys returns a cell that runs TPC-B on a key-value store, with and without its history. If answers are lost,
+// only the history shows which transactions were applied.
 func tpcbOnKeys(losesAnswers bool) cell {
 	return tpcbKept("tpcb", counted[uint64](800), losesAnswers, false)
 }
 
-// tpcbOnEtcd is the same of fewer transactions, each of which takes three servers.
+// tpcbOnEtcd is tpcbOnKeys with fewer transactions, because each needs three servers.
 func tpcbOnEtcd() cell { return tpcbKept("tpcb", 250, false, false) }
 
-// tpcbByAdds is the same on rows without versions.
+// tpcbByAdds is tpcbOnKeys on rows without versions.
 func tpcbByAdds(losesAnswers bool) cell {
 	return tpcbKept("tpcb by adds", counted[uint64](800), losesAnswers, true)
 }
 
+// tpcbKept returns a cell that runs TPC-B with and without its history.
 func tpcbKept(name string, count uint64, losesAnswers, plain bool) cell {
 	return cell{name: name, run: func(t *testing.T, open opener) {
 		d, _ := open(t)
@@ -594,13 +607,13 @@ func tpcbKept(name string, count uint64, losesAnswers, plain bool) cell {
 	}}
 }
 
-// tpcbOnTables runs TPC-B on a database with db.Limits.Simple: by statements, with its history and
-// without, by its procedure if a folder has one, and then without a load.
+// tpcbOnTables returns cells for databases with db.Limits.Simple. They run TPC-B by statements and by its procedure,
+// with and without a load. A procedure keeps no history.
 func tpcbOnTables() (list []cell) {
 	for _, mode := range []string{workload.Interactive, workload.Procedure} {
 		for _, keeps := range []bool{true, false} {
 			if keeps && mode == workload.Procedure {
-				continue // it leaves no id there
+				continue // a procedure writes no id into the history
 			}
 			list = append(list, cell{name: fmt.Sprintf("tpcb %s history %v", mode, keeps), run: func(t *testing.T, open opener) {
 				d, address := open(t)
@@ -622,7 +635,7 @@ func tpcbOnTables() (list []cell) {
 	return list
 }
 
-// kvCell runs kv by the whole program; further arguments are appended.
+// kvCell returns a cell that runs kv as a command. The command gets the further arguments.
 func kvCell(isolation string, count int, more ...string) cell {
 	return cell{name: strings.Join(append([]string{"kv", isolation}, more...), " "), run: func(t *testing.T, open opener) {
 		_, address := open(t)
@@ -635,6 +648,7 @@ func kvCell(isolation string, count int, more ...string) cell {
 	}}
 }
 
+// kvOnMemory returns the cells of kv on the in-memory reference.
 func kvOnMemory() []cell {
 	count := 10_000
 	if raceEnabled {
@@ -646,6 +660,7 @@ func kvOnMemory() []cell {
 	}
 }
 
+// kvOnPostgres returns the cells of kv on PostgreSQL.
 func kvOnPostgres() (list []cell) {
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		for _, how := range [][]string{{"--mode", "pipelined"}, {"--mode", "interactive"}, {"--in-flight", "8"}} {
@@ -658,8 +673,8 @@ func kvOnPostgres() (list []cell) {
 					code, v, why := kvOn(t, args...)
 					v.wantValid(t, code, why)
 					lost := func() bool { return v.status(registers.NoLostUpdate) == "invalid" }
-					// It reads without a lock, so that what READ COMMITTED allows comes up, which no
-					// single run is sure to bring.
+					// It reads without a lock, so that READ COMMITTED may lose updates. A single run may not show
+					// this.
 					allowed := isolation == "read committed"
 					for again := 1; allowed && !lost() && again < 5; again++ {
 						code, v, why = kvOn(t, args...)
@@ -675,10 +690,11 @@ func kvOnPostgres() (list []cell) {
 	return list
 }
 
+// kvOnEtcd returns the cells of kv on etcd.
 func kvOnEtcd() []cell {
 	return []cell{
 		kvCell("", 1000, "--in-flight", "1"), kvCell("", 1000, "--in-flight", "4"),
-		// Values of which a request does not hold a whole batch, and then not even one.
+		// In the first cell a batch of values exceeds a request; in the second cell one value does.
 		kvCell("", 200, "--value-size", "100000", "--records", "40", "--scan-length", "3"),
 		{name: "kv too large", run: func(t *testing.T, open opener) {
 			_, address := open(t)
@@ -689,8 +705,8 @@ func kvOnEtcd() []cell {
 	}
 }
 
-// kvOnSharedRedisConnections has eight transactions under way on one connection at a time, without
-// replicas and with one that must acknowledge each commit.
+// kvOnSharedRedisConnections returns cells with eight concurrent transactions on one connection, without replicas and
+// with one replica that acknowledges each commit.
 func kvOnSharedRedisConnections() (list []cell) {
 	for replicas, query := range []string{"?wait=0", "?wait=1"} {
 		list = append(list, cell{name: "kv in flight" + query, run: func(t *testing.T, _ opener) {
@@ -702,7 +718,7 @@ func kvOnSharedRedisConnections() (list []cell) {
 	return list
 }
 
-// eventsCells has each way of driving the log.
+// eventsCells returns a cell for each configuration of the log.
 func eventsCells(count uint64) (list []cell) {
 	for name, change := range eventsWays() {
 		list = append(list, eventsCell(name, count, change))
@@ -711,8 +727,8 @@ func eventsCells(count uint64) (list []cell) {
 	return list
 }
 
-// eventsAt drives shared streams at each isolation: that two clients do not get one
-// place is the key's doing, and no level's.
+// eventsAt returns a cell with shared streams for each isolation level. The primary key keeps positions unique at
+// every level.
 func eventsAt(isolations ...string) (list []cell) {
 	for _, isolation := range isolations {
 		list = append(list, eventsCell(isolation, 200, func(c *events.Config) { c.Streams, c.Isolation = 2, isolation }))
@@ -720,6 +736,7 @@ func eventsAt(isolations ...string) (list []cell) {
 	return list
 }
 
+// eventsCell returns a cell that runs events with a change to its configuration.
 func eventsCell(name string, count uint64, change func(c *events.Config)) cell {
 	return cell{name: "events " + name, short: name == "shared streams", run: func(t *testing.T, open opener) {
 		d, _ := open(t)

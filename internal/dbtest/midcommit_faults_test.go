@@ -20,49 +20,49 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// failingOver is a kind of cluster that fails over, and what its commits meet.
+// failingOver is a kind of cluster that fails over, with the faults to inject.
 type failingOver struct {
 	engine string
 	params url.Values
 	start  func(context.Context, cluster.Options) (cluster.Local, error)
-	more   string // for the URL of the writers, so that they do not wait long for a silent server
+	more   string // parameters of the writers' URL, which limit the wait for a silent server
 	open   func(context.Context, string) (db.Database, error)
 	faults []metFault
-	apart  bool // its start takes as long as those of all others: it is for who asks for all faults
+	apart  bool // skipped by default, because its start takes as long as the starts of all others
 }
 
-// metFault is a fault that comes while commits are under way. Some writes must be committed
-// meanwhile or around it. Of those that were under way some must have an unknown outcome, and
-// some must surely not be applied, unless noUnknown or noRefusal says why the fault need not
-// bring that.
+// metFault is a fault that starts while commits are in progress. Some writes must be committed during the fault or
+// next to it. Some of the writes in progress must have an unknown outcome, and some must fail definitely. noUnknown
+// and noRefusal give a reason if the fault need not cause such an outcome.
 type metFault struct {
 	fault                string
 	noUnknown, noRefusal string
-	code                 string // of the server's answer with which a write that was not applied must have ended; empty: of none
-	loses                bool   // what was acknowledged may be lost: see docs/track-record.md
-	waits                bool   // for the transactions that are open, so that none is held open until it is in effect
+	code                 string // code that one of the refused writes must have; empty: any code
+	loses                bool   // acknowledged writes may be lost: see docs/track-record.md
+	waits                bool   // the fault waits for open transactions, so that none is held open until it is in effect
 }
 
-// lasts is for how long the fault is in effect; 0 where it is over at once.
+// lasts returns the duration of the fault, or 0 if the fault ends at once.
 func (f metFault) lasts() time.Duration {
 	_, text, _ := strings.Cut(f.fault, " for ")
 	d, _ := time.ParseDuration(text)
 	return d
 }
 
-// Why a fault need not bring an outcome.
+// Reasons why a fault need not cause an outcome.
 const (
-	goesOn   = "the primary may go on to serve its clients meanwhile"
-	isolated = "a member that is cut off may answer no statement as long as the fault lasts"
-	handOver = "the lead is handed over in good order, in a moment that a commit may miss"
+	goesOn   = "the primary may continue to serve its clients"
+	isolated = "an isolated member may not answer any statement during the fault"
+	handOver = "the handover is orderly and so short that no commit may be in progress"
 )
 
+// failingOvers returns the kinds of clusters that fail over and their faults.
 func failingOvers() []failingOver {
 	group := clustertest.Fetched("mysql")
 	multiPrimary := url.Values{"multi-primary": {"on"}}
 	maps.Copy(multiPrimary, group)
 	return []failingOver{
-		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
+		// The primary is paused for less than ttl, because a longer pause may lose acknowledged writes.
 		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, clustertest.Launcher(patroni.Start), "answer_timeout=1s", opens(postgres.Open), []metFault{
 			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 2s"}, {fault: "partition primary at 500ms for 6s"},
 			{fault: "stop primary at 500ms for 4s", noUnknown: handOver}, {fault: "move leader at 500ms", noUnknown: handOver},

@@ -20,6 +20,7 @@ import (
 	"stroppy/internal/nemesis"
 )
 
+// opens converts a driver's Open to a function that returns db.Database.
 func opens[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
 	return func(ctx context.Context, url string) (db.Database, error) {
 		d, err := open(ctx, url)
@@ -30,13 +31,12 @@ func opens[D db.Database](open func(context.Context, string) (D, error)) func(co
 	}
 }
 
-// allFaults is the variable of the environment that asks for more than a kill.
+// allFaults is the environment variable that enables all faults instead of only a kill.
 const allFaults = "STROPPY_TEST_FAULTS"
 
-// TestCommitsMeetFailOver injects each fault while each of several sessions has a commit
-// under way, and compares the class of every outcome with what is there in the end: what
-// was acknowledged is there, and what was surely not applied is not.
-func TestCommitsMeetFailOver(t *testing.T) {
+// TestFailOverKeepsAcknowledgedCommits injects faults while several sessions commit, and compares every outcome with
+// the final data. Acknowledged writes must exist, and refused writes must not exist.
+func TestFailOverKeepsAcknowledgedCommits(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
 	for _, f := range failingOvers() {
@@ -68,8 +68,8 @@ func TestCommitsMeetFailOver(t *testing.T) {
 				f.faults = f.faults[:1]
 			}
 			for _, fault := range f.faults {
-				if !t.Run(fault.fault, func(t *testing.T) { meetOnce(t, c, d, impatient, fault, &ids) }) {
-					break // the cluster may not be as the next one needs it
+				if !t.Run(fault.fault, func(t *testing.T) { retryFault(t, c, d, impatient, fault, &ids) }) {
+					break // the cluster may be unusable for the next fault
 				}
 			}
 		})
@@ -78,13 +78,13 @@ func TestCommitsMeetFailOver(t *testing.T) {
 
 // writer writes an id in a transaction of its own.
 type writer interface {
-	// write says also whether the commit was begun.
-	// before is called when all but the commit is done; nil does nothing.
+	// write reports whether the commit was sent. It calls before, unless nil, directly before the commit.
 	write(ctx context.Context, id int64, before func()) (committing bool, err error)
 	Reset(ctx context.Context) error
 	Close() error
 }
 
+// sqlWriter writes ids into a table.
 type sqlWriter struct {
 	db.SQLSession
 	insert *db.Statement
@@ -103,6 +103,7 @@ func (s sqlWriter) write(ctx context.Context, id int64, before func()) (bool, er
 	return true, s.Commit(ctx)
 }
 
+// kvWriter writes ids as keys.
 type kvWriter struct{ db.KVSession }
 
 func (s kvWriter) write(ctx context.Context, id int64, before func()) (bool, error) {
@@ -120,21 +121,23 @@ func (s kvWriter) write(ctx context.Context, id int64, before func()) (bool, err
 	return true, s.Commit(ctx)
 }
 
+// keptKey returns the key of an id.
 func keptKey(id int64) []byte { return fmt.Appendf(nil, "kept/%012d", id) }
 
-// metWrite is what became of one id.
+// metWrite is the outcome of one write.
 type metWrite struct {
 	id         int64
 	err        error
 	committing bool
-	from, to   time.Duration // times of the nemesis's clock
+	from, to   time.Duration // time since the start of the nemesis
 }
 
-// writers are so many that some have a commit under way at any time. Beside them two sessions hold
-// the commit of a transaction until the fault is in effect, two begin one then, and two when
-// three quarters of the fault are over. Of SQL every second one sends each statement by itself.
+// writers, holders, starters and latecomers are numbers of sessions. The writers are numerous enough that some commit
+// is always in progress. Holders delay a commit until the fault is in effect; starters begin then. Latecomers begin
+// after three quarters of the fault. In SQL every second session sends each statement separately.
 const writers, holders, starters, latecomers = 12, 2, 2, 2
 
+// openWriter opens session i as a writer.
 func openWriter(t *testing.T, d db.Database, i int) writer {
 	t.Helper()
 	if sql, ok := d.(db.SQL); ok {
@@ -146,8 +149,8 @@ func openWriter(t *testing.T, d db.Database, i int) writer {
 	return kvWriter{openAgain(t, func() (db.KVSession, error) { return d.(db.KV).KVSession(t.Context(), db.SessionOptions{}) })}
 }
 
-// openAgain opens a session until it succeeds, because on a busy machine a cluster that was healthy
-// may fail over by itself just then.
+// openAgain opens a session and retries until it succeeds. On a busy machine a healthy cluster may be failing over at
+// this moment.
 func openAgain[S io.Closer](t *testing.T, open func() (S, error)) (s S) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -159,22 +162,21 @@ func openAgain[S io.Closer](t *testing.T, open func() (S, error)) (s S) {
 	return opened(t, s, err)
 }
 
-// meetOnce carries a fault out until it has met commits as it must. It may not at once: on a
-// busy machine a cluster fails over by itself, and the fault then finds no leader, or a node
-// that the clients have left.
-func meetOnce(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) {
+// retryFault injects a fault until the commits have the required outcomes. On a busy machine the first tries may fail:
+// the cluster may fail over by itself, so that the fault finds no leader or an unused node.
+func retryFault(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) {
 	const tries = 4
 	for range tries {
-		if meet(t, c, d, impatient, hurt, ids) || t.Failed() {
+		if injectDuringCommits(t, c, d, impatient, hurt, ids) || t.Failed() {
 			return
 		}
 	}
-	t.Errorf("in %d tries the fault did not meet commits as it must", tries)
+	t.Errorf("in %d tries the fault did not cause the required outcomes", tries)
 }
 
-// meet carries a fault out while impatient has sessions that write, and says whether it has met
-// commits as it must. By d is read what is there in the end.
-func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) bool {
+// injectDuringCommits injects a fault while sessions of impatient write. It reports whether the commits had the
+// required outcomes. It reads the final data through d.
+func injectDuringCommits(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) bool {
 	t.Helper()
 	f, err := nemesis.Parse(hurt.fault)
 	if err != nil {
@@ -188,18 +190,18 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 	for i := range sessions {
 		sessions[i] = openWriter(t, impatient, i)
 	}
-	began := time.Now() // which the fault counts from
+	began := time.Now() // the time zero of the fault
 	clock := func() time.Duration { return time.Since(began) }
 	ctx, stop := context.WithTimeout(t.Context(), limit)
 	defer stop()
-	var mu sync.Mutex // of all
+	var mu sync.Mutex // guards all
 	var all []metWrite
 	var group sync.WaitGroup
 	effect, seen := context.WithCancel(ctx)
 	defer seen()
 	for i, w := range sessions {
 		group.Go(func() {
-			var before func() // a commit
+			var before func() // called before each commit
 			switch {
 			case i >= writers+holders+starters:
 				<-effect.Done()
@@ -222,13 +224,13 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 				one = metWrite{id: ids.Add(1), from: clock()}
 				var err error
 				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
-					if effect.Err() != nil { // the commits that meet the fault are under way
+					if effect.Err() != nil { // other sessions have the commits that the fault interrupts
 						_ = wait.Sleep(ctx, 5*wait.PollEvery) // so that a server that comes back can catch up
 					}
 					continue
 				}
 				for ctx.Err() == nil {
-					one = metWrite{id: ids.Add(1), from: clock()} // it would have been written
+					one = metWrite{id: ids.Add(1), from: clock()} // the id that the session would have written
 					if err := w.Reset(t.Context()); err == nil || !note(err) {
 						break
 					}
@@ -241,7 +243,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 	n.Run(ctx, clock, func(i fault.Injection) {
 		seen()
 		if met = i; i.Over {
-			time.AfterFunc(time.Second, stop) // of writes behind it
+			time.AfterFunc(time.Second, stop) // let the sessions write after the fault
 		}
 	})
 	group.Wait()
@@ -252,13 +254,13 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault
 	}
 	injected := met.Healed != nil
 	if !injected {
-		t.Logf("the fault was not what it should be: %+v", met)
+		t.Logf("the fault was not injected as expected: %+v", met)
 	}
 	seenAll := judge(t, all, kept(t, d), hurt, met)
 	return injected && seenAll
 }
 
-// kept are the ids that are there.
+// kept returns the ids in the final data.
 func kept(t *testing.T, d db.Database) map[int64]bool {
 	t.Helper()
 	there := map[int64]bool{}
@@ -284,8 +286,8 @@ func kept(t *testing.T, d db.Database) map[int64]bool {
 	return there
 }
 
-// judge compares every outcome with what is there, logs what the writes came to that were
-// under way during the fault, and says whether all outcomes were seen that it must bring.
+// judge compares every outcome with the final data and logs the outcomes of the writes during the fault. It reports
+// whether all required outcomes occurred.
 func judge(t *testing.T, all []metWrite, there map[int64]bool, hurt metFault, met fault.Injection) bool {
 	t.Helper()
 	classes, codes := map[string]int{}, map[string]bool{}
@@ -308,7 +310,7 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, hurt metFault, me
 		case class == db.Fatal, class == db.Unknown, class == db.Constraint:
 			t.Errorf("a write ended with class %v: %v", class, w.err)
 		case applied:
-			t.Errorf("a write that was surely not applied is there: %v", w.err)
+			t.Errorf("a write that was refused was applied: %v", w.err)
 		}
 		if w.from > time.Duration(ended) || w.to < time.Duration(met.At) {
 			continue
@@ -329,7 +331,8 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, hurt metFault, me
 		}
 		classes[name]++
 	}
-	t.Logf("%s: the writes under way came to %v; %d of all %d acknowledged are lost", hurt.fault, classes, lost, acknowledged)
+	t.Logf("%s: outcomes of the writes during the fault: %v; %d of %d acknowledged writes are lost",
+		hurt.fault, classes, lost, acknowledged)
 	if lost > 0 && !hurt.loses {
 		t.Errorf("%d acknowledged writes are lost", lost)
 	}

@@ -14,13 +14,14 @@ import (
 	"stroppy/internal/tier"
 )
 
-// verdict is what these tests read of result.json.
+// verdict holds the parts of result.json that the tests read.
 type verdict struct {
 	Verdict string
 	Drive   struct{ Committed uint64 }
 	Checks  []struct{ Name, Status, Detail string }
 }
 
+// status returns the status of a check.
 func (v verdict) status(check string) string {
 	for _, c := range v.Checks {
 		if c.Name == check {
@@ -30,8 +31,7 @@ func (v verdict) status(check string) string {
 	return "missing"
 }
 
-// bankOn runs the whole program on a database and returns its exit code and
-// what it found.
+// bankOn runs `stroppy run bank` in this process and returns the exit code and the result.
 func bankOn(t *testing.T, url string, args ...string) (int, verdict) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -44,15 +44,14 @@ func bankOn(t *testing.T, url string, args ...string) (int, verdict) {
 	return code, v
 }
 
-// twentyThousand is a run of at least 20,000 transfers: 8 % of the transactions of the
-// default mix are inquiries or rejected.
+// twentyThousand returns arguments for at least 20,000 committed transactions. With the default mix 8 % of the
+// transactions are inquiries or rejected.
 func twentyThousand(seed int) []string {
 	return []string{"--clients", "64", "--count", "23000", "--accounts", "1000", "--seed", fmt.Sprint(seed)}
 }
 
-// seeds are the seeds of a test that has to hold for the first n, all of which `make seeds`
-// asks for. The run of all tests takes a tenth, or two where that is less; in short tests, and under the race detector,
-// which looks for something else, few will do.
+// seeds returns the seeds of a test. `make seeds` runs all n seeds; other runs use a tenth of them, at least two.
+// Short tests and the race detector use fewer.
 func seeds(n int) []int {
 	switch {
 	case raceEnabled || testing.Short():
@@ -67,8 +66,8 @@ func seeds(n int) []int {
 	return list
 }
 
-// cases are what a test runs of cases that share their code but for a line. Under the
-// race detector, which looks for something else, one is enough.
+// cases returns the cases to run. Under the race detector it returns only the first, because the other cases run the
+// same code.
 func cases[T any](list ...T) []T {
 	if raceEnabled {
 		return list[:1]
@@ -76,10 +75,9 @@ func cases[T any](list ...T) []T {
 	return list
 }
 
-// TestMutants: every planted bug, at one in a thousand, is found by the check
-// meant for it, for 20 seeds of 20. The run of all tests has one of them, and of phantoms, which
-// come up in two ways, two.
-func TestMutants(t *testing.T) {
+// TestBankFindsPlantedBugs checks that each planted bug, at a rate of 0.001, is found by its own check. `make seeds`
+// runs 20 seeds. Other runs have one seed, and two seeds for phantoms, which can occur in two ways.
+func TestBankFindsPlantedBugs(t *testing.T) {
 	t.Parallel()
 	for _, m := range cases(memory.Mutants()...) {
 		for _, seed := range seeds(20) {
@@ -107,9 +105,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestReference: the healthy reference stays valid for 200 seeds of 200, also
-// when it aborts at random and leaves clients in doubt.
-func TestReference(t *testing.T) {
+// TestReferenceIsValid checks that the in-memory reference is valid for 200 seeds, also if it aborts transactions and
+// loses answers.
+func TestReferenceIsValid(t *testing.T) {
 	tier.SkipUnderRace(t)
 	t.Parallel()
 	for _, seed := range seeds(200) {
@@ -126,9 +124,9 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceUnderContention: the same with few accounts and popular ones, so
-// that many transactions meet.
-func TestReferenceUnderContention(t *testing.T) {
+// TestReferenceIsValidUnderContention checks the in-memory reference with few accounts and a skewed distribution, so
+// that many transactions conflict.
+func TestReferenceIsValidUnderContention(t *testing.T) {
 	t.Parallel()
 	for _, seed := range seeds(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -16,19 +16,17 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// startMariaDB starts a server for one test and all below it, with the settings
-// given and without waiting for disks. It must not be killed: see startMariaDBIn.
+// startMariaDB starts a server for one test, with the given settings and without disk flushes. The test must not kill
+// the server: see startMariaDBIn.
 func startMariaDB(t *testing.T, settings map[string]string) *mysqlcluster.Server {
 	t.Helper()
 	return startMariaDBIn(t, "", true, settings)
 }
 
-// startMariaDBIn is startMariaDB with the programs of a folder, unless it is empty, and the
-// data in memory or not. One in memory is not
-// for a server that is killed. InnoDB takes a log in /dev/shm for one in persistent
-// memory and maps it, and a commit then does not wait for what other threads have yet
-// to write before it in the log (log_write_up_to of MariaDB 10.11): of 25 servers so
-// killed two had lost acknowledged transfers, of 25 with their data on the disk none.
+// startMariaDBIn starts a server with the programs in a folder, or the installed programs if bin is empty. A server
+// with data in memory must not be killed. InnoDB maps a log in /dev/shm like persistent memory. A commit then does not
+// wait until other threads have written the log before it (log_write_up_to in MariaDB 10.11). After a kill, 2 of 25
+// servers in memory had lost acknowledged transfers; none of 25 servers on disk had.
 func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string]string) *mysqlcluster.Server {
 	t.Helper()
 	needsTime(t)
@@ -57,6 +55,7 @@ func openSharedMariaDB(t *testing.T) (d *mysql.Database, address string) {
 	return openMariaDB(t, s, name), s.URLFor(mysqlcluster.Superuser, "", name)
 }
 
+// newMariaDB starts a server.
 func newMariaDB(ctx context.Context, bin string, inMemory bool, settings map[string]string) (*mysqlcluster.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -82,10 +81,10 @@ func openMariaDB(t *testing.T, s *mysqlcluster.Server, name string) *mysql.Datab
 	return opened(t, d, err)
 }
 
-// TestBankOutlivesKilledMariaDB kills the server three times while the bank works
-// on it. Commits that were under way are looked up on the server that comes back. Nobody
-// only reads, for a reader may be shown what a crash takes back: see docs/databases/mysql.md.
-func TestBankOutlivesKilledMariaDB(t *testing.T) {
+// TestBankSurvivesKilledMariaDB kills the server three times during a run. The clients look up interrupted commits
+// after the restart. There are no read-only transactions, because they may see commits that a crash takes back: see
+// docs/databases/mysql.md.
+func TestBankSurvivesKilledMariaDB(t *testing.T) {
 	t.Parallel()
 	s := startMariaDBIn(t, "", false, nil)
 	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
@@ -107,8 +106,7 @@ func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	}
 }
 
-// wantSurvived fails the test unless the money is right, and clients were cut off and
-// have learned of every transaction what became of it.
+// wantSurvived fails the test unless the run is valid, clients have reconnected and every outcome is known.
 func (r *trial) wantSurvived(t *testing.T) {
 	t.Helper()
 	r.wantValid(t)
@@ -117,14 +115,14 @@ func (r *trial) wantSurvived(t *testing.T) {
 	}
 }
 
-// mortal is what can be killed and started again.
+// mortal is a server that a test can kill and restart.
 type mortal interface {
 	Kill(ctx context.Context) error
 	Restart(ctx context.Context) error
 }
 
-// counting counts the legs of the ledger on a session of its own, which is connected again where
-// the server has ended it.
+// counting returns a function that counts the legs of the ledger on its own session. The session reconnects after the
+// server has ended it.
 func counting(t *testing.T, ctx context.Context, d db.SQL) func() (legs int64, err error) {
 	t.Helper()
 	s, err := d.Session(ctx, db.SessionOptions{Mode: db.Interactive})
@@ -139,23 +137,22 @@ func counting(t *testing.T, ctx context.Context, d db.SQL) func() (legs int64, e
 			return nil
 		})
 		if err != nil {
-			_ = s.Reset(ctx) // there may be no server yet
+			_ = s.Reset(ctx) // the server may not be ready
 		}
 		return legs, err
 	}
 }
 
-// killAt kills the server and starts it again each time that the ledger has so
-// many legs, which count counts.
+// killAt kills and restarts the server each time that count reaches the next number of legs.
 func killAt(ctx context.Context, s mortal, count func() (int64, error), legs ...int64) error {
 	for _, want := range legs {
 		for found := int64(0); found < want; {
-			// There is no ledger yet, or no server after a kill of this test's own.
+			// The ledger may not exist yet, or the server may be down.
 			if n, err := count(); err == nil {
 				found = n
 			}
 			if wait.Sleep(ctx, 10*time.Millisecond) != nil {
-				return fmt.Errorf("the bank was done with %d legs before the kill at %d", found, want)
+				return fmt.Errorf("the run ended with %d legs before the kill at %d", found, want)
 			}
 		}
 		if err := errors.Join(s.Kill(ctx), s.Restart(ctx)); err != nil {

@@ -15,30 +15,29 @@ import (
 	"stroppy/internal/report"
 )
 
-// hurtRun is a run on a cluster of its own with faults, and what must come out. A
-// closed loop would take all that the machine has for as long as a fault lasts, so
-// that the clients follow a rate unless the arguments say otherwise.
-type hurtRun struct {
+// faultyRun is a run with faults on its own cluster, with the expected verdict. The clients follow a rate unless args
+// change it, because a closed loop would use the whole machine during the run.
+type faultyRun struct {
 	name     string
 	cluster  string
 	workload string // empty: bank
 	faults   []string
 	args     []string
-	outage   bool // one of the faults stops all commits for a while
+	outage   bool // one of the faults must stop all commits for a while
 	code     int
-	invalid  string // the check that must find a violation
-	by       string // how the report begins to say who fails over, which must have another node lead at the first fault
-	apart    bool   // for who asks for all faults, because other tests show as much
+	invalid  string // the check that must be invalid
+	by       string // start of the setting that names the failover mechanism; the first fault must move the lead
+	apart    bool   // skipped by default, because other tests cover the faults
 }
 
-// hurtRate is enough for a fault to meet many transactions.
-const hurtRate = "60"
+// faultyRate is high enough that a fault interrupts many transactions.
+const faultyRate = "60"
 
-// hurtRuns are runs on clusters that none of scenarios/, of which each has a test too, is like.
-func hurtRuns() []hurtRun {
-	return []hurtRun{
+// faultyRuns returns runs that differ from the files in scenarios/, because other tests run these.
+func faultyRuns() []faultyRun {
+	return []faultyRun{
 		{
-			// Scenarios kill and pause a leader, and replace a node.
+			// Scenarios already kill and pause a leader and replace a node.
 			name: "etcd: partition, halves", cluster: "etcd:3?memory=on",
 			faults: []string{"cycle every 6s for 2s: partition leader | partition halves"},
 			args:   []string{"--duration", "16s"},
@@ -55,16 +54,15 @@ func hurtRuns() []hurtRun {
 			args:   []string{"--duration", "60s"},
 		},
 		{
-			// Only one node may be missing. So the heartbeat is long enough for a busy machine,
-			// on which nodes would give each other up that nobody has hurt; the pause is
-			// shorter than it; a rejoin has its time before the next node goes; and none is
-			// chosen while another one is lost.
+			// Only one node may be missing. The heartbeat is long, so that healthy nodes on a busy machine do not give
+			// each other up. The pause is shorter than the heartbeat. A node has time to rejoin before the next fault,
+			// and no fault chooses a node while another is missing.
 			name: "VoltDB: kill, pause, partition, replace", cluster: "voltdb:3?memory=on&heartbeat=12s",
 			faults: []string{"kill random at 3s for 2s", "pause random at 25s for 3s", "partition random at 45s for 16s", "replace random at 95s"},
 			args:   []string{"--duration", "105s"},
 		},
 		{
-			// There is no command log, so that the memory of all nodes is all there is.
+			// Without a command log the data is only in the memory of the nodes.
 			name: "VoltDB: all nodes killed at once", cluster: "voltdb:3?memory=on",
 			faults: []string{"kill all at 3s for 500ms"},
 			args:   []string{"--duration", "12s"},
@@ -89,13 +87,13 @@ func hurtRuns() []hurtRun {
 			args:   []string{"--duration", "42s", "--rate", "40"},
 		},
 		{
-			// Each shard is read at a moment of its own.
+			// Each shard is read at a different time.
 			name: "two shards of MongoDB read without a snapshot", cluster: "mongodb:1?memory=on&shards=2&readConcernLevel=local",
 			args: []string{"--duration", "10s", "--rate", "0", "--audits", "10", "--expect", "snapshot-isolation"},
 			code: 1, invalid: "audits",
 		},
 		{
-			// Everything is in memory, users and schema too.
+			// All data is in memory, including users and schema.
 			name: "InfiniSQL: kill -9 and restart", cluster: "infinisql:1?memory=on", workload: "tpcb",
 			faults: []string{"kill n0 at 3s for 500ms"},
 			args:   []string{"--duration", "8s", "--scale", "1", "--ratio", "100:100:1000"},
@@ -121,8 +119,7 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			// Who only reads may be shown what a power cut takes back: see
-			// docs/databases/mysql.md.
+			// A read-only transaction may see commits that a power failure takes back: see docs/databases/mysql.md.
 			name: "MariaDB loses power", cluster: "mariadb:1",
 			faults: []string{"lose-unsynced n0 at 4s for 2s"},
 			args:   []string{"--duration", "10s", "--audits", "0", "--read-only-share", "0"},
@@ -149,8 +146,8 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			// The tests of the cluster hurt it in the same ways, and in TestCommitsMeetFailOver
-			// transactions meet a kill.
+			// The tests of the cluster inject the same faults, and TestFailOverKeepsAcknowledgedCommits kills a node
+			// during commits.
 			name: "Galera: kill, partition", cluster: "galera:3?memory=on", apart: true,
 			faults: []string{"kill random at 4s for 4s", "partition n1 at 22s for 4s"},
 			args:   []string{"--duration", "34s"},
@@ -158,12 +155,11 @@ func hurtRuns() []hurtRun {
 	}
 }
 
-// TestNemesis runs the whole program against real clusters that it starts, hurts
-// and takes away itself.
-func TestNemesis(t *testing.T) {
+// TestFaultyClustersGetExpectedVerdict runs the program on real clusters that it starts, disturbs and removes.
+func TestFaultyClustersGetExpectedVerdict(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
-	for _, h := range hurtRuns() {
+	for _, h := range faultyRuns() {
 		if h.apart && os.Getenv(allFaults) == "" {
 			continue
 		}
@@ -174,9 +170,11 @@ func TestNemesis(t *testing.T) {
 	}
 }
 
-func (h hurtRun) run(t *testing.T) {
+// run runs the command and checks exit code, faults, verdict and failover.
+func (h faultyRun) run(t *testing.T) {
 	var out, complaints bytes.Buffer
-	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--clients", "8", "--seed", "7", "--rate", hurtRate, "--out", runDir(t)}
+	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--out", runDir(t),
+		"--clients", "8", "--seed", "7", "--rate", faultyRate}
 	if h.workload == "" {
 		args = append(args, "--accounts", "500")
 	}
@@ -210,9 +208,9 @@ func (h hurtRun) run(t *testing.T) {
 	for _, c := range r.Checks {
 		t.Logf("%s is %s (required %v): %s", c.Name, c.Status, c.Required, c.Detail)
 		if c.Name == h.invalid && c.Status != "invalid" {
-			t.Errorf("%s is %s", c.Name, c.Status)
+			t.Errorf("check %s is %s", c.Name, c.Status)
 		}
-		// Whatever the database did, the faults were done and healed.
+		// All faults must be injected and healed, whatever the verdict.
 		if c.Name == "faults" && c.Status != "valid" {
 			t.Errorf("the faults: %s", c.Detail)
 		}
@@ -232,8 +230,8 @@ func (h hurtRun) run(t *testing.T) {
 	}
 }
 
-// wantFailOver fails the test unless who was to fail over did so.
-func (h hurtRun) wantFailOver(t *testing.T, r *report.Result) {
+// wantFailOver fails the test unless the expected mechanism has moved the lead to another node.
+func (h faultyRun) wantFailOver(t *testing.T, r *report.Result) {
 	t.Helper()
 	by := ""
 	for _, s := range r.Settings {
@@ -242,19 +240,19 @@ func (h hurtRun) wantFailOver(t *testing.T, r *report.Result) {
 		}
 	}
 	if !strings.HasPrefix(by, h.by+" ") {
-		t.Errorf("who fails over is %q, not %s", by, h.by)
+		t.Errorf("the failover mechanism is %q, want %s", by, h.by)
 	}
 	if len(r.Faults) == 0 {
 		t.Fatal("there was no fault")
 	}
-	hurt, _, _ := strings.Cut(r.Faults[0].Target, " ") // whose part follows in brackets
+	hurt, _, _ := strings.Cut(r.Faults[0].Target, " ") // the role follows in brackets
 	if leads := r.Faults[0].OutageLeader; leads == "" || leads == hurt {
-		t.Errorf("after %s of %s no other node is seen to lead, but %q", r.Faults[0].Fault, hurt, leads)
+		t.Errorf("after %s of %s the leader is %q, want another node", r.Faults[0].Fault, hurt, leads)
 	}
 }
 
-// stopped reports whether a fault has stopped all commits. On a busy machine a short
-// outage may be within the noise; twelve transactions are due in this time.
+// stopped reports whether a fault has stopped all commits. On a busy machine a short outage may not be measurable.
+// Twelve transactions are due in 0.2 s.
 func stopped(f fault.Record) bool {
 	return f.Outage != nil && *f.Outage > 0 || f.LongestGap != nil && f.LongestGap.Seconds() > 0.2
 }

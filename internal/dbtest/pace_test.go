@@ -19,17 +19,17 @@ import (
 	"stroppy/internal/report"
 )
 
-// pacedRun is a whole run of the program and what it left.
+// pacedRun is a run of the program with its result, history and series.
 type pacedRun struct {
 	result       *report.Result
 	text         string
 	transactions []history.Transaction // without audits
-	waiting      []uint64              // by second, as series.csv has it
+	waiting      []uint64              // waiting transactions in each second, from series.csv
 	started      time.Time
 }
 
-// runPaced runs the program with --out and reads its directory. hurt, which may
-// be nil, is called when the first transactions are recorded.
+// runPaced runs the program and reads the directory of the run. If hurt is not nil, runPaced calls it when the first
+// transactions are recorded.
 func runPaced(t *testing.T, hurt func(), args ...string) pacedRun {
 	t.Helper()
 	dir := runDir(t)
@@ -42,7 +42,7 @@ func runPaced(t *testing.T, hurt func(), args ...string) pacedRun {
 		for !recording(dir) {
 			select {
 			case code := <-ended:
-				t.Fatalf("%v ended with %d before it drove: %s", args, code, complaints.String())
+				t.Fatalf("%v ended with %d before the first transaction: %s", args, code, complaints.String())
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
@@ -54,7 +54,7 @@ func runPaced(t *testing.T, hurt func(), args ...string) pacedRun {
 	return readPaced(t, dir, out.String())
 }
 
-// recording reports whether a block of the history is on the disk.
+// recording reports whether a block of the history is on disk.
 func recording(dir string) bool {
 	files, _ := filepath.Glob(filepath.Join(dir, "history", "*"))
 	for _, f := range files {
@@ -65,6 +65,7 @@ func recording(dir string) bool {
 	return false
 }
 
+// readPaced reads the directory of a run.
 func readPaced(t *testing.T, dir, text string) pacedRun {
 	t.Helper()
 	p := pacedRun{text: strings.Join(strings.Fields(text), " ")}
@@ -107,13 +108,12 @@ func readPaced(t *testing.T, dir, text string) pacedRun {
 	return p
 }
 
-// due is how many transactions were due: recorded, left and shed.
+// due returns the number of intended transactions: recorded, waiting at the end, and shed.
 func (p *pacedRun) due() uint64 {
 	return uint64(len(p.transactions)) + p.result.Drive.Backlog + p.result.Drive.Shed
 }
 
-// times returns the milliseconds that f gives for the transactions, sorted, where
-// ok holds. The warm-up is left out.
+// times returns the sorted values of f in milliseconds for the transactions that ok accepts, without the warm-up.
 func (p *pacedRun) times(ok func(*history.Transaction) bool, f func(*history.Transaction) int64) (list []float64) {
 	for i := range p.transactions {
 		if tx := &p.transactions[i]; !tx.Warmup && ok(tx) {
@@ -124,17 +124,22 @@ func (p *pacedRun) times(ok func(*history.Transaction) bool, f func(*history.Tra
 	return list
 }
 
+// latency returns the time from the intended start to the end, in nanoseconds.
 func latency(tx *history.Transaction) int64 { return tx.End - tx.Due }
-func service(tx *history.Transaction) int64 { return tx.End - tx.Sent }
-func anyone(*history.Transaction) bool      { return true }
 
+// service returns the time from the actual start to the end, in nanoseconds.
+func service(tx *history.Transaction) int64 { return tx.End - tx.Sent }
+
+// anyone accepts every transaction.
+func anyone(*history.Transaction) bool { return true }
+
+// ended accepts the transactions with an outcome.
 func ended(o history.Outcome) func(*history.Transaction) bool {
 	return func(tx *history.Transaction) bool { return tx.Outcome == o }
 }
 
-// compare checks measurements by the sorted times that they are reported for. The
-// percentile of a share q of n times is the ceil(q·n)-th; three significant
-// digits are stated, and half a microsecond below a millisecond.
+// compare compares reported measurements with sorted times in milliseconds. The percentile for a share q of n times is
+// the time with index ceil(q·n). The report has three significant digits, or half a microsecond below one millisecond.
 func compare(t *testing.T, what string, got *report.Latency, times []float64) {
 	t.Helper()
 	if len(times) == 0 {
@@ -165,13 +170,13 @@ func compare(t *testing.T, what string, got *report.Latency, times []float64) {
 			within = max(c.want/1000, 512e-6)
 		}
 		if math.Abs(c.got-c.want) > within {
-			t.Errorf("%s: the %s of %d is reported as %v ms and is %v ms", what, c.name, len(times), c.got, c.want)
+			t.Errorf("%s: the reported %s of %d transactions is %v ms, want %v ms", what, c.name, len(times), c.got, c.want)
 		}
 	}
 	t.Logf("%s: %d, p50 %.3f ms, p99 %.3f ms", what, len(times), got.P50, got.P99)
 }
 
-// compareHistogram holds that the buckets are those of the sorted times.
+// compareHistogram compares the buckets of a histogram with sorted times in milliseconds.
 func compareHistogram(t *testing.T, what string, h *report.Histogram, times []float64) {
 	t.Helper()
 	if h == nil {
@@ -184,7 +189,7 @@ func compareHistogram(t *testing.T, what string, h *report.Histogram, times []fl
 			at++
 		}
 		if float64(at-from) != b[1] {
-			t.Fatalf("%s: %v transactions up to %v µs, and there are %d", what, b[1], b[0], at-from)
+			t.Fatalf("%s: %v transactions up to %v µs, want %d", what, b[1], b[0], at-from)
 		}
 		if width := b[0] - times[from]*1000; width > max(0.52, b[0]/100) {
 			t.Fatalf("%s: %v µs lies in the bucket up to %v µs", what, times[from]*1000, b[0])
@@ -195,9 +200,9 @@ func compareHistogram(t *testing.T, what string, h *report.Histogram, times []fl
 	}
 }
 
-// TestFiguresAreThoseOfTheHistory computes every latency figure of real runs
-// again, from the recorded transactions and by sorting.
-func TestFiguresAreThoseOfTheHistory(t *testing.T) {
+// TestLatencyFiguresMatchHistory computes each latency figure of real runs a second time, by sorting the recorded
+// transactions.
+func TestLatencyFiguresMatchHistory(t *testing.T) {
 	needsTime(t)
 	for name, args := range map[string][]string{
 		"closed loop":          {"--duration", "3s", "--warmup", "1s", "--clients", "4"},
@@ -227,8 +232,8 @@ func TestFiguresAreThoseOfTheHistory(t *testing.T) {
 	}
 }
 
-// pacing returns from due to sent of the transactions whose client had ended its
-// one before when they were due.
+// pacing returns the sorted times from intended to actual start, in milliseconds. It counts only transactions whose
+// client was idle at the intended start.
 func (p *pacedRun) pacing() (list []float64) {
 	if p.result.Drive.RatePlan == "" && p.result.Drive.ThinkSeconds == 0 {
 		return nil
@@ -246,11 +251,10 @@ func (p *pacedRun) pacing() (list []float64) {
 	return list
 }
 
-// TestCoordinatedOmission stops a real server for two seconds at a rate of four
-// hundred a second: what was due meanwhile is late by exactly as much as the
-// server was, and the service time, which begins when a client gets around to
-// it, shows the few transactions that were under way and no more.
-func TestCoordinatedOmission(t *testing.T) {
+// TestLatencyIncludesServerPause pauses a real server for two seconds during a run at 400 transactions per second. The
+// latency of each transaction due in the pause must include the rest of the pause. The service time shows the pause
+// only for the few transactions in progress.
+func TestLatencyIncludesServerPause(t *testing.T) {
 	s := startRedis(t, 1, "no")
 	const rate, clients = 400, 16
 	var stopped, resumed time.Time
@@ -267,53 +271,53 @@ func TestCoordinatedOmission(t *testing.T) {
 		}
 	}, "--db", s.URL()+"?timeout=20s", "--rate", strconv.Itoa(rate), "--duration", "8s", "--clients", strconv.Itoa(clients))
 	if n := p.due(); n != 8*rate {
-		t.Errorf("%d transactions were due, not %d", n, 8*rate)
+		t.Errorf("%d transactions were due, want %d", n, 8*rate)
 	}
-	// The history's times do not follow the wall clock where that is being adjusted.
+	// The times of the history do not follow adjustments of the wall clock.
 	const apart = 5 * time.Millisecond
 	from, to := int64(stopped.Sub(p.started)+apart), int64(resumed.Sub(p.started)-apart)
 	due := 0
 	for _, tx := range p.transactions {
 		if tx.Due >= from && tx.Due < to {
 			due++
-			if tx.End < to { // so the latency is at least what was left of the stop
+			if tx.End < to { // the latency includes the rest of the pause
 				t.Fatalf("%s was due at %d and ended at %d, while the server was stopped from %d to %d", tx.ID, tx.Due, tx.End, from, to)
 			}
 		}
 	}
 	if want := int(float64(to-from) / 1e9 * rate); due < want-1 || due > want+1 {
-		t.Errorf("%d transactions were due while the server was stopped, not %d", due, want)
+		t.Errorf("%d transactions were due while the server was stopped, want %d", due, want)
 	}
 	const late = 200.0 // ms
 	above := func(times []float64) int { return len(times) - sortedBelow(times, late) }
 	byLatency, byService := above(p.times(anyone, latency)), above(p.times(anyone, service))
 	least := int((float64(to-from)/1e6 - late) / 1000 * rate)
 	t.Logf("stopped for %v: %d were due then; %d are late by latency (at least %d must be), %d by service time; most waiting %d", resumed.Sub(stopped), due, byLatency, least, byService, p.result.Drive.MaxBacklog)
-	// Before the stop they were in time, however long a busy machine takes to catch up.
+	// The transactions before the pause were in time, even if a busy machine takes long to catch up.
 	if byLatency < least-1 || byLatency > len(p.transactions)-rate {
-		t.Errorf("%d transactions of %d are late, and at least %d must be", byLatency, len(p.transactions), least)
+		t.Errorf("%d transactions of %d are late, want at least %d", byLatency, len(p.transactions), least)
 	}
 	if byService < clients || byService > byLatency/5 {
-		t.Errorf("%d transactions were served late, of %d clients", byService, clients)
+		t.Errorf("%d transactions of %d clients have a long service time", byService, clients)
 	}
 	d := p.result.Drive
 	if d.Service.P90 > late || d.Latency.P90 < late {
 		t.Errorf("p90 is %v ms by latency and %v ms by service time", d.Latency.P90, d.Service.P90)
 	}
 	if most := slices.Max(p.waiting); most != d.MaxBacklog || most < rate*9/10 || most > uint64(due)+rate {
-		t.Errorf("at most %d waited by the series, %d by the result", most, d.MaxBacklog)
+		t.Errorf("the largest number of waiting transactions is %d in the series and %d in the result", most, d.MaxBacklog)
 	}
 }
 
+// sortedBelow returns the number of times below a limit.
 func sortedBelow(sorted []float64, limit float64) int {
 	n, _ := slices.BinarySearch(sorted, limit)
 	return n
 }
 
-// TestRateHoldsThroughARestart kills a real server and starts it again two
-// seconds later: what is due stays on plan in every second, and nothing of it is
-// forgotten.
-func TestRateHoldsThroughARestart(t *testing.T) {
+// TestRateContinuesDuringRestart kills a real server and restarts it two seconds later. Every second must have its
+// planned number of transactions, and none may be lost.
+func TestRateContinuesDuringRestart(t *testing.T) {
 	s := startRedis(t, 1, "always")
 	p := runPaced(t, func() {
 		time.Sleep(time.Second)
@@ -337,7 +341,7 @@ func TestRateHoldsThroughARestart(t *testing.T) {
 	for _, tx := range p.transactions {
 		perSecond[(tx.Due-begin)/1e9]++
 	}
-	missing := 0 // which a busy machine had in its backlog at the end
+	missing := 0 // on a busy machine these are in the backlog at the end
 	for i, n := range perSecond {
 		missing += max(0, 399-n)
 		if n > 401 {
@@ -345,24 +349,26 @@ func TestRateHoldsThroughARestart(t *testing.T) {
 		}
 	}
 	if uint64(missing) > d.Backlog {
-		t.Errorf("in the seconds %v were due: %d are missing, and %d are in the backlog", perSecond, missing, d.Backlog)
+		t.Errorf("transactions due in each second: %v; %d are missing, and %d are in the backlog",
+			perSecond, missing, d.Backlog)
 	}
 	if most := slices.Max(p.waiting); most < 300 {
 		t.Errorf("at most %d waited: %v", most, p.waiting)
 	}
 }
 
-// TestARateThatIsTooHighIsReported: with its backlog, and with what found no room.
-func TestARateThatIsTooHighIsReported(t *testing.T) {
+// TestUnreachableRateIsReported checks the backlog, the number of shed transactions and the text of a run whose rate
+// is too high.
+func TestUnreachableRateIsReported(t *testing.T) {
 	needsTime(t)
 	p := runPaced(t, nil, "--rate", "100000", "--duration", "3s", "--max-backlog", "150000", "--no-check")
 	d := p.result.Drive
-	// A transaction that a client has just begun is in nobody's queue.
+	// A transaction that a client has just started is not in the backlog.
 	const most, begun = 150_000, 16
 	if p.due() != 300_000 || d.Shed == 0 || d.Backlog < most-begun || d.MaxBacklog < most-begun || d.MaxBacklog > most {
 		t.Errorf("%d were due, %d shed, backlog %d, at most %d", p.due(), d.Shed, d.Backlog, d.MaxBacklog)
 	}
-	// Who could not follow is the client where the machine was too busy for both.
+	// On a busy machine the text names the client or the host.
 	reported := regexp.MustCompile(`(The database|This client|This starved host) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 1(50,000|49,9\d\d) waited at once, )?and `)
 	if !reported.MatchString(p.text) {
 		t.Errorf("%v is missing in %s", reported, p.text)

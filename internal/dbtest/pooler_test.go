@@ -8,10 +8,9 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// TestBankOutlivesKilledPooler kills the pooler three times while the bank works
-// through it. The server goes on with what it was given, and what became of it is
-// looked up.
-func TestBankOutlivesKilledPooler(t *testing.T) {
+// TestBankSurvivesKilledPooler kills the pooler three times during a run. The server still executes what it has
+// received, so the clients look up the outcomes.
+func TestBankSurvivesKilledPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{workload.Pipelined, workload.Interactive} {
 		t.Run(mode, func(t *testing.T) {

@@ -26,15 +26,16 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// planned is a kind of cluster of which a dry run says what it could never suffer.
+// planned is a kind of cluster for a dry run.
 type planned struct {
 	name, params string
 	nodes        int
-	layer        bool // it can have a file system of ours under its data
+	layer        bool // the fault-injecting file system can hold its data
 	loopback     bool
 	start        func(context.Context, cluster.Options) (cluster.Local, error)
 }
 
+// plannedKinds returns the kinds of clusters with parameters that decide which faults are possible.
 func plannedKinds() []planned {
 	postgres, redis := postgrescluster.Start, rediscluster.Start
 	return []planned{
@@ -59,6 +60,7 @@ func plannedKinds() []planned {
 	}
 }
 
+// options returns the options of a cluster.
 func (p planned) options(t *testing.T) cluster.Options {
 	t.Helper()
 	params, err := url.ParseQuery(p.params)
@@ -71,7 +73,7 @@ func (p planned) options(t *testing.T) cluster.Options {
 	return cluster.Options{Nodes: p.nodes, InMemory: true, Loopback: p.loopback, Params: params, FaultFS: p.layer, Clock: true}
 }
 
-// plan is what a dry run has of a kind, which must make nothing.
+// plan returns the plan of a dry run, which must not create any file.
 func (p planned) plan(t *testing.T) *cluster.PlannedError {
 	t.Helper()
 	o := p.options(t)
@@ -79,15 +81,15 @@ func (p planned) plan(t *testing.T) *cluster.PlannedError {
 	c, err := p.start(t.Context(), o)
 	plan, ok := errors.AsType[*cluster.PlannedError](err)
 	if c != nil || !ok {
-		t.Fatalf("a dry run gives %v, %v", c, err)
+		t.Fatalf("the dry run returned %v, %v", c, err)
 	}
 	if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
-		t.Errorf("a dry run left %v, %v", left, err)
+		t.Errorf("the dry run left files %v, %v", left, err)
 	}
 	return plan
 }
 
-// everyFault is each fault that can be written, on targets of every sort.
+// everyFault returns every fault that can be written, with every sort of target.
 func everyFault(t *testing.T) (faults []nemesis.Fault) {
 	t.Helper()
 	file := t.TempDir() + "/chaos.yaml"
@@ -109,15 +111,16 @@ func everyFault(t *testing.T) (faults []nemesis.Fault) {
 			}
 		}
 		if len(faults) == before {
-			t.Errorf("no fault of the sort %s can be written here: give it an end", word)
+			t.Errorf("no fault begins with %s: add its arguments to further", word)
 		}
 	}
 	return faults
 }
 
-// TestPlanned: a dry run refuses what a cluster that is up refuses, in the same words, but for
-// what this machine decides. Where the servers are not on this machine it has an answer anyway.
-func TestPlanned(t *testing.T) {
+// TestDryRunRefusesSameFaultsAsRun compares the refused faults of a dry run and of a running cluster. The errors must
+// be equal, except for refusals that depend on this machine. If the servers are not installed, only the dry run is
+// checked.
+func TestDryRunRefusesSameFaultsAsRun(t *testing.T) {
 	faults := everyFault(t)
 	for _, p := range plannedKinds() {
 		t.Run(fmt.Sprintf("%s:%d?%s", p.name, p.nodes, p.params), func(t *testing.T) {
@@ -139,18 +142,18 @@ func TestPlanned(t *testing.T) {
 				switch planned := refused[f.String()]; {
 				case planned == nil && really == nil, planned != nil && really != nil && planned.Error() == really.Error():
 					same++
-				case planned == nil && decidedHere(up, really):
+				case planned == nil && refusedByMachine(up, really):
 				default:
-					t.Errorf("%s: a dry run says %v, and the run %v", f, planned, really)
+					t.Errorf("%s: the dry run returned %v, the run %v", f, planned, really)
 				}
 			}
-			t.Logf("%d of %d faults alike", same, len(faults))
+			t.Logf("%d of %d faults have the same answer", same, len(faults))
 		})
 	}
 }
 
-// decidedHere says whether it is this machine and not the kind of cluster why it refuses a fault.
-func decidedHere(up cluster.Local, refusal error) bool {
+// refusedByMachine reports whether this machine, not the kind of cluster, is the reason for a refusal.
+func refusedByMachine(up cluster.Local, refusal error) bool {
 	reasons := []error{up.Network().LinkFaults(fault.BetweenNodes)}
 	for _, n := range up.Nodes() {
 		if p, ok := n.(nemesis.Processor); ok {

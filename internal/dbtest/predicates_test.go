@@ -17,8 +17,8 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// branch is a bank whose clients open and close accounts in few bank codes and take them
-// under a balance, so that they meet.
+// branch returns the configuration of a bank whose clients open and close accounts and read by predicate. It has few
+// bank codes, so that transactions conflict.
 func branch() bank.Config {
 	c := small()
 	c.Clients, c.Audits, c.PayrollShare, c.JointShare = 16, 20, 0.05, 0
@@ -26,8 +26,7 @@ func branch() bank.Config {
 	return c
 }
 
-// The kinds of transactions that open, close and read by predicate, as the bank declares
-// them.
+// The kinds of transactions that open, close and read by predicate, as the bank declares them.
 const (
 	kindOpening    = 4 * history.Numbered
 	kindClosing    = 5 * history.Numbered
@@ -37,7 +36,7 @@ const (
 	kindBalance    = 3*history.Numbered | history.ReadOnly
 )
 
-// runBranch runs such a bank.
+// runBranch runs a bank with openings. It fails the test unless each kind of transaction is committed.
 func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) *trial {
 	t.Helper()
 	b, err := bank.New(database, c)
@@ -59,16 +58,16 @@ func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) 
 	return r
 }
 
-// wantSerializable fails the test unless every check but strict is valid, whether the claim
-// is about it or not.
+// wantSerializable fails the test unless every check except strict is valid, including checks that the claim does not
+// require.
 func (r *trial) wantSerializable(t *testing.T) {
 	t.Helper()
 	r.wantChecks(t, func(c checktest.Reported) bool { return c.Name != check.Strict })
 }
 
-// TestOpenings: where transactions are serializable no check finds a phantom, in every
-// style and mode of SQL and on the reference.
-func TestOpenings(t *testing.T) {
+// TestSerializableOpeningsShowNoPhantom checks openings with every update style and mode of SQL, and on the in-memory
+// reference.
+func TestSerializableOpeningsShowNoPhantom(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"memory:", "memory:?unknown=0.05&abort=0.05"} {
 		t.Run(url, func(t *testing.T) {
@@ -88,9 +87,9 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
-// TestOpenedByAnEarlierRun: what a run leaves open the next one finds, and its own limit
-// is another. Both are checked together.
-func TestOpenedByAnEarlierRun(t *testing.T) {
+// TestRunsWithOpeningsAreCheckedTogether checks two runs together. The second run finds accounts that the first has
+// opened, and has its own limit.
+func TestRunsWithOpeningsAreCheckedTogether(t *testing.T) {
 	t.Parallel()
 	d := openSQLite(t)
 	first := runBranch(t, d, branch(), 400)
@@ -114,9 +113,9 @@ func TestOpenedByAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestPhantoms holds real servers to what their isolation levels promise of predicates.
-// Where snapshot isolation is all that is promised the limit of a bank code is exceeded.
-func TestPhantoms(t *testing.T) {
+// TestPhantomsOccurAtWeakLevels checks that phantoms occur on real servers only at the isolation levels that allow
+// them. Under snapshot isolation the limit of a bank code is exceeded.
+func TestPhantomsOccurAtWeakLevels(t *testing.T) {
 	t.Parallel()
 	postgres := func(t *testing.T) db.Database { d, _ := openPostgres(t); return d }
 	mariadb := func(t *testing.T) db.Database { d, _ := openSharedMariaDB(t); return d }
@@ -128,7 +127,7 @@ func TestPhantoms(t *testing.T) {
 		engine, isolation string
 		open              func(t *testing.T) db.Database
 		phantoms          bool
-		low               float64 // share of what changes balances
+		low               float64 // share of transactions that change balances
 	}{
 		{"postgres", "repeatable read", postgres, true, 0.1},
 		{"postgres", "repeatable read", postgres, true, 0.5},
@@ -159,8 +158,8 @@ func TestPhantoms(t *testing.T) {
 					})
 				})
 			}
-			// Two openings must meet in one group, and two withdrawals on one account, which no single run
-			// is sure to bring.
+			// Two openings in one group must conflict, and two withdrawals from one account. A single run may not
+			// show this.
 			for again := 0; (limit().Status != check.Invalid || tc.low > 0.3 && !lacks()) && again < 10; again++ {
 				r = runBranch(t, database, c, 800)
 			}
@@ -170,18 +169,18 @@ func TestPhantoms(t *testing.T) {
 			if l := limit(); l.Status != check.Invalid || l.Required {
 				t.Errorf("limit is %v, required: %v: %s", l.Status, l.Required, l.Detail)
 			} else if tc.low > 0.3 && !lacks() {
-				t.Errorf("limit says nothing of balances: %s", l.Detail)
+				t.Errorf("check limit reports no balance: %s", l.Detail)
 			}
 			if v := checktest.Verdict(r.results); v != check.Valid {
-				t.Errorf("the verdict is %v, and the level promises nothing of predicates", v)
+				t.Errorf("the verdict is %v, want valid, because the level allows phantoms", v)
 			}
 		})
 	}
 }
 
-// TestOpeningsRefused: where predicates cannot be read in a transaction one sentence says
-// so.
-func TestOpeningsRefused(t *testing.T) {
+// TestOpeningsNeedPredicateReads checks the errors for a mode, and for a bank, that cannot read predicates in a
+// transaction.
+func TestOpeningsNeedPredicateReads(t *testing.T) {
 	t.Parallel()
 	c := branch()
 	c.Mode = workload.Procedure
@@ -200,6 +199,6 @@ func TestOpeningsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.Attach(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), "open no accounts") {
-		t.Errorf("a bank loaded without them: %v", err)
+		t.Errorf("a bank loaded without openings: %v", err)
 	}
 }

@@ -2,5 +2,5 @@
 
 package dbtest
 
-// raceEnabled says that the race detector watches, which makes a run five times slower.
+// raceEnabled reports whether the race detector is active. It makes a run five times slower.
 const raceEnabled = true

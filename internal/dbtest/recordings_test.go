@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// stores are databases, in this process, on which healthy runs of kv and events must stay valid.
+// stores opens databases in this process on which correct runs of kv and events must be valid.
 func stores(t *testing.T) map[string]func() db.Database {
 	return map[string]func() db.Database{
 		"memory":                        func() db.Database { return openMemory(t, "memory:") },
@@ -29,14 +29,14 @@ func stores(t *testing.T) map[string]func() db.Database {
 	}
 }
 
-// someKV is a configuration of kv in which clients often meet.
+// someKV returns a configuration of kv in which clients often conflict.
 func someKV(seed uint64, mode string) kv.Config {
 	c := kv.Config{
 		Records: 40, Seed: seed, KeySize: 32, ValueLow: 64, ValueHigh: 64, Connections: 6, Session: workload.Session{Mode: mode}, ScanLength: 20, ZipfExponent: 0.99,
 		Mix: kv.Mix{Reads: 0.3, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.3, Distribution: kv.Zipfian},
 	}
 	switch seed % 3 {
-	case 1: // values of many lengths
+	case 1: // values of different lengths
 		c.ValueHigh = 900
 	case 2:
 		c.Distribution = kv.Latest
@@ -44,6 +44,7 @@ func someKV(seed uint64, mode string) kv.Config {
 	return c
 }
 
+// someEvents returns a configuration of events in which clients often conflict.
 func someEvents(seed uint64, mode string) events.Config {
 	c := events.Config{
 		Clients: 6, Seed: seed, Streams: []uint64{6, 2, 19}[seed%3], Batch: 1 + int(seed%4),
@@ -55,8 +56,8 @@ func someEvents(seed uint64, mode string) events.Config {
 	return c
 }
 
-// TestHealthyRunsStayValid: kv and events on databases that do nothing wrong, in all modes.
-func TestHealthyRunsStayValid(t *testing.T) {
+// TestRunsOnCorrectDatabasesAreValid runs kv and events in all modes on databases without faults.
+func TestRunsOnCorrectDatabasesAreValid(t *testing.T) {
 	t.Parallel()
 	for name, open := range stores(t) {
 		for _, mode := range []string{workload.Pipelined, workload.Interactive} {
@@ -78,7 +79,7 @@ func TestHealthyRunsStayValid(t *testing.T) {
 	}
 }
 
-// keptRun is what a run recorded, in memory, so that a test can alter it.
+// keptRun is the recording of a run in memory, so that a test can alter it.
 type keptRun struct {
 	header     history.Header
 	txns       []history.Transaction
@@ -87,7 +88,7 @@ type keptRun struct {
 	unexpected []string
 }
 
-// keptRunOf reads what a run recorded.
+// keptRunOf reads the recording of a run.
 func keptRunOf(t *testing.T, r *trial) *keptRun {
 	t.Helper()
 	h, err := history.Open(r.history())
@@ -124,7 +125,7 @@ func keptRunOf(t *testing.T, r *trial) *keptRun {
 	return all
 }
 
-// copy returns a recording that can be altered without the other one.
+// copy returns a deep copy that a test can alter.
 func (r *keptRun) copy() *keptRun {
 	c := *r
 	c.txns, c.objects, c.rows = slices.Clone(r.txns), slices.Clone(r.objects), slices.Clone(r.rows)
@@ -134,7 +135,7 @@ func (r *keptRun) copy() *keptRun {
 	return &c
 }
 
-// check writes the recording into files, whose checksums are right, and checks them.
+// check writes the recording into files with correct checksums and checks them.
 func (r *keptRun) check(t *testing.T, spec workload.Spec) []check.Result {
 	t.Helper()
 	dir := t.TempDir()
@@ -177,15 +178,15 @@ func (r *keptRun) check(t *testing.T, spec workload.Spec) []check.Result {
 	return checked.Results
 }
 
-// alteration is a change of a recording of a healthy run, and what the checks must say then. It
-// reports whether it changed something.
+// alteration is a change of the recording of a correct run, with the expected verdict. alter reports whether it
+// changed anything.
 type alteration struct {
 	name  string
-	want  check.Status // of the verdict
+	want  check.Status // expected verdict
 	alter func(rng *rand.Rand, r *keptRun) bool
 }
 
-// someOp changes an operation of a transaction for which do reports true.
+// someOp calls do with operations in random order until do reports true. It reports whether do did.
 func someOp(rng *rand.Rand, r *keptRun, do func(tx *history.Transaction, op *history.Op) bool) bool {
 	for _, i := range rng.Perm(len(r.txns)) {
 		for _, j := range rng.Perm(len(r.txns[i].Ops)) {
@@ -197,7 +198,7 @@ func someOp(rng *rand.Rand, r *keptRun, do func(tx *history.Transaction, op *his
 	return false
 }
 
-// someRow changes a row for which do reports true.
+// someRow calls do with rows in random order until do reports true. It reports whether do did.
 func someRow(rng *rand.Rand, r *keptRun, do func(row *history.Row) bool) bool {
 	for _, i := range rng.Perm(len(r.rows)) {
 		if do(&r.rows[i]) {
@@ -207,9 +208,10 @@ func someRow(rng *rand.Rand, r *keptRun, do func(row *history.Row) bool) bool {
 	return false
 }
 
+// committed reports whether the transaction is committed.
 func committed(tx *history.Transaction) bool { return tx.Outcome == history.Committed }
 
-// dropTransaction takes a transaction that is not its client's last.
+// dropTransaction removes a transaction that is not the last of its client.
 func dropTransaction(rng *rand.Rand, r *keptRun) bool {
 	last := map[uint64]uint64{}
 	for _, tx := range r.txns {
@@ -224,6 +226,7 @@ func dropTransaction(rng *rand.Rand, r *keptRun) bool {
 	return false
 }
 
+// kvAlterations holds the alterations of recordings of kv.
 var kvAlterations = []alteration{
 	{"nothing", check.Valid, func(*rand.Rand, *keptRun) bool { return true }},
 	{"the length of a value that was read", check.Invalid, func(rng *rand.Rand, r *keptRun) bool {
@@ -286,6 +289,7 @@ var kvAlterations = []alteration{
 	}},
 }
 
+// eventsAlterations holds the alterations of recordings of events.
 var eventsAlterations = []alteration{
 	{"nothing", check.Valid, func(*rand.Rand, *keptRun) bool { return true }},
 	{"the bytes of an append", check.Unknown, func(rng *rand.Rand, r *keptRun) bool {
@@ -359,9 +363,9 @@ var eventsAlterations = []alteration{
 	}},
 }
 
-// TestAlteredRecordings: of the recording of a healthy run one value is altered that only a
-// comparison with another recorded value can show.
-func TestAlteredRecordings(t *testing.T) {
+// TestAlteredValuesAreDetected alters one value in the recording of a correct run. The checks can notice this only by
+// a comparison with other recorded values.
+func TestAlteredValuesAreDetected(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
 		spec        workload.Spec

@@ -20,10 +20,10 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// redisWays are the ways in which the driver commits.
+// redisWays lists the ways in which the driver commits.
 var redisWays = []string{"script", "watch"}
 
-// startRedis starts servers of the test's own, which takes a moment.
+// startRedis starts servers for one test.
 func startRedis(t *testing.T, nodes int, fsync string) *rediscluster.Cluster {
 	t.Helper()
 	needsTime(t)
@@ -35,16 +35,16 @@ func startRedis(t *testing.T, nodes int, fsync string) *rediscluster.Cluster {
 	return served(t, "redis", c, err)
 }
 
+// openRedis opens a Redis database.
 func openRedis(t *testing.T, url string) *redis.Database {
 	t.Helper()
 	d, err := redis.Open(t.Context(), url)
 	return opened(t, d, err)
 }
 
-// TestAuditsOfManyAccountsOnRedis audits more accounts than a page of a scan
-// has, and a sample that is more than the Reads of other stores take, beside
-// writers; then another bank takes the place of this one.
-func TestAuditsOfManyAccountsOnRedis(t *testing.T) {
+// TestLargeAuditsOnRedis audits more accounts than a page of a scan has, and a sample larger than other stores read at
+// once, while clients write. The second bank replaces the first.
+func TestLargeAuditsOnRedis(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t, 1, "no")
 	d := openRedis(t, s.URL())
@@ -58,7 +58,7 @@ func TestAuditsOfManyAccountsOnRedis(t *testing.T) {
 	}
 }
 
-// startBank loads a bank and starts to drive it, until the test ends the drive.
+// startBank loads a bank and starts a run that the test ends.
 func startBank(t *testing.T, database db.Database, c bank.Config) *trial {
 	t.Helper()
 	r := newTrial(t, database, newBank(t, database, func(own *bank.Config) { *own = c }), c.Isolation)
@@ -68,9 +68,9 @@ func startBank(t *testing.T, database db.Database, c bank.Config) *trial {
 	return r
 }
 
-// TestBankOnKilledRedis kills a server that writes its file before it answers,
-// and starts it again, while the bank is driven: nothing is lost.
-func TestBankOnKilledRedis(t *testing.T) {
+// TestBankSurvivesKilledRedis kills and restarts a server during a run. The server syncs its file before each answer,
+// so nothing may be lost.
+func TestBankSurvivesKilledRedis(t *testing.T) {
 	t.Parallel()
 	for _, way := range redisWays {
 		t.Run(way, func(t *testing.T) {
@@ -97,14 +97,14 @@ func TestBankOnKilledRedis(t *testing.T) {
 				}
 			})
 			if looked == 0 {
-				t.Errorf("no outcome was looked up after three kills, so this test proves little: %+v", r.driven.Errors)
+				t.Errorf("no outcome was looked up after three kills, want at least one: %+v", r.driven.Errors)
 			}
 		})
 	}
 }
 
-// dropReplicas closes the connections of a primary to its replicas: what it writes
-// from then on is not in the buffers of one that is paused.
+// dropReplicas closes the connections of a primary to its replicas. Later writes are then not in the buffers of a
+// paused replica.
 func dropReplicas(ctx context.Context, address string) error {
 	o, err := goredis.ParseURL(strings.TrimSuffix(address, "?read=any"))
 	if err != nil {
@@ -125,10 +125,9 @@ func promoteRedis(ctx context.Context, address string) error {
 	return errors.Join(client.ReplicaOf(ctx, "NO", "ONE").Err(), client.Close())
 }
 
-// TestRedisLosesAcknowledgedTransfers is the known bad case: a replica that
-// lagged is promoted after the primary's death. The transfers that it had not got
-// were acknowledged and are gone, and because each is gone as a whole, the total
-// does not show it.
+// TestRedisLosesAcknowledgedTransfers promotes a lagging replica after the death of its primary. Acknowledged
+// transfers that the replica lacked are lost, and the checks must find them. Each is lost as a whole, so the check of
+// the total does not notice it.
 func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 	t.Parallel()
 	for _, way := range redisWays {
@@ -149,13 +148,13 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 			if err := promoteRedis(ctx, s.NodeURL(1)); err != nil {
 				t.Fatal(err)
 			}
-			r.more(t, 500) // the clients have found the new primary
+			r.more(t, 500) // the clients have connected to the new primary
 			r.finish(t)
 			if v := checktest.Verdict(r.results); v != check.Invalid {
 				t.Errorf("the verdict is %v although acknowledged transfers are lost", v)
 			}
 			if total := r.status(check.Total); total.Status != check.Valid {
-				t.Errorf("the total is %v, so this test would not show that a sum is not enough: %s", total.Status, total.Detail)
+				t.Errorf("the total is %v, want valid, because whole transfers are lost: %s", total.Status, total.Detail)
 			}
 			durable := r.status(check.Durable)
 			if durable.Status != check.Invalid || len(durable.Witness) == 0 {
@@ -166,7 +165,7 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 			r.each(t, func(tx *history.Transaction) { all[tx.ID] = *tx })
 			for _, id := range durable.Witness {
 				if tx, ok := all[id]; !ok || tx.Outcome != history.Committed || tx.LookedUp || tx.Kind.ReadOnly() {
-					t.Errorf("the witness %v is %+v, no transfer that was acknowledged", id, tx)
+					t.Errorf("the witness %v is %+v, want an acknowledged transfer", id, tx)
 				}
 			}
 		})

@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// TestRemove: a bank is removed with all that it has, a second time there is nothing to
-// remove, and what is of another program stays.
-func TestRemove(t *testing.T) {
+// TestRemoveDeletesOnlyOwnData checks that a bank is removed completely, and that a second removal finds nothing. Data
+// of another program must remain.
+func TestRemoveDeletesOnlyOwnData(t *testing.T) {
 	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		mustLoad(t, newBank(t, database, nil))
@@ -21,12 +21,12 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(removed.What, "bank of 200 accounts") || len(removed.Names) < 2 {
-			t.Errorf("it says that it removed %+v", removed)
+			t.Errorf("the removed data is %+v", removed)
 		}
 		_, err = newBank(t, database, nil).Attach(t.Context())
 		wantError[*dataset.StateError](t, err)
 		if again, err := b.Remove(t.Context()); err != nil || again.What != "" {
-			t.Errorf("the second time it says %+v, %v", again, err)
+			t.Errorf("the second removal returned %+v, %v", again, err)
 		}
 		mustLoad(t, newBank(t, database, nil))
 		rewriteMeta(t, database, "3")
@@ -43,7 +43,7 @@ func TestRemove(t *testing.T) {
 			if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "stroppy_account, which was not made by this program") {
 				t.Error(e)
 			}
-			if err := s.Exec(t.Context(), "DROP TABLE stroppy_ledger"); err != nil { // it stayed
+			if err := s.Exec(t.Context(), "DROP TABLE stroppy_ledger"); err != nil { // the refused removal left the table
 				t.Error(err)
 			}
 			if err := s.Exec(t.Context(), "DROP TABLE stroppy_account"); err != nil {
@@ -57,8 +57,9 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestRemoveAdopted: of pgbench's own tables the metadata go, and the tables stay.
-func TestRemoveAdopted(t *testing.T) {
+// TestRemoveKeepsTablesOfPgbench checks that only the metadata of this program is removed from tables that pgbench
+// created.
+func TestRemoveKeepsTablesOfPgbench(t *testing.T) {
 	t.Parallel()
 	database := openSQLite(t)
 	for _, statement := range []string{

@@ -27,10 +27,10 @@ import (
 	"stroppy/internal/db/postgres"
 )
 
-// servers are the real servers that the tests of this package share; each is
-// started by the first test that needs it and stopped when all are done.
+// servers holds the real servers that the tests of this package share. The first test that needs a server starts it,
+// and TestMain stops it.
 type servers struct {
-	mu          sync.Mutex // of what follows
+	mu          sync.Mutex // guards the following fields
 	postgres    *postgrescluster.Server
 	postgresErr error
 	mariadb     *mysqlcluster.Server
@@ -44,15 +44,17 @@ type servers struct {
 // shared is set once by TestMain, before any test.
 var shared *servers
 
+// TestMain runs the tests and stops the shared servers. The program also serves a fault-injecting file system or a
+// node of dqlite, if a test starts it for that.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == host.FaultFSCommand { // this program, started to serve a node's disk
+	if len(os.Args) > 1 && os.Args[1] == host.FaultFSCommand { // a test has started this program to serve a file system
 		if err := disk.Serve(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) > 1 && os.Args[1] == dqlitecluster.NodeCommand { // or to be a node of dqlite
+	if len(os.Args) > 1 && os.Args[1] == dqlitecluster.NodeCommand { // a test has started this program as a node of dqlite
 		if err := dqlitecluster.Serve(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -70,15 +72,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
-	if left, err := os.ReadDir("stroppy-runs"); err == nil && len(left) > 0 { // what a command makes by default, where it was given no --out
+	if left, err := os.ReadDir("stroppy-runs"); err == nil && len(left) > 0 { // a command without --out writes there
 		fmt.Fprintf(os.Stderr, "%d runs were left in the folder of the tests, such as %s\n", len(left), left[0].Name())
 		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-// runMore has half as many more tests run side by side: most of these wait for servers or
-// for time, and processors would be idle.
+// runMore increases the number of parallel tests by half, because most tests wait for servers or for time.
 func runMore() error {
 	parallel := flag.Lookup("test.parallel")
 	n, err := strconv.Atoi(parallel.Value.String())
@@ -88,6 +89,7 @@ func runMore() error {
 	return parallel.Value.Set(strconv.Itoa(n + n/2))
 }
 
+// stop stops the servers that were started.
 func (s *servers) stop() error {
 	var errs []error
 	if s.postgres != nil {
@@ -102,7 +104,7 @@ func (s *servers) stop() error {
 	return errors.Join(errs...)
 }
 
-// served is a server of a test's own that was started, and is stopped after it.
+// served ends or skips the test if a server could not be started, and stops the server after the test.
 func served[S interface{ Stop() error }](t *testing.T, engine string, s S, err error) S {
 	t.Helper()
 	skipMissing(t, engine, err)
@@ -114,14 +116,14 @@ func served[S interface{ Stop() error }](t *testing.T, engine string, s S, err e
 	return s
 }
 
-// startedCluster is a cluster of any kind.
+// startedCluster is a running cluster of any kind.
 type startedCluster interface {
 	URL() string
 	Stop() error
 }
 
-// namedOrStarted is the address of the server that a variable of the environment names, or
-// that of a cluster of one node which ends with the test.
+// namedOrStarted returns the address in an environment variable. If it is not set, namedOrStarted starts a cluster of
+// one node for the test.
 func namedOrStarted[C startedCluster](t *testing.T, engine, variable string, start func(context.Context, cluster.Options) (C, error), params url.Values) string {
 	t.Helper()
 	needsTime(t)
@@ -132,7 +134,7 @@ func namedOrStarted[C startedCluster](t *testing.T, engine, variable string, sta
 	return served(t, engine, c, err).URL()
 }
 
-// onNode takes a cluster of one node, or what a variable of the environment names.
+// onNode opens the server that an environment variable names, or starts a cluster of one node.
 func onNode[C startedCluster, D db.Database](engine, variable string,
 	start func(context.Context, cluster.Options) (C, error), params url.Values, open func(context.Context, string) (D, error),
 ) func(t *testing.T) opener {
@@ -145,8 +147,7 @@ func onNode[C startedCluster, D db.Database](engine, variable string,
 	}
 }
 
-// skipMissing skips the test where an engine could not be started for want of its
-// package; any other error ends it.
+// skipMissing skips the test if a package of the engine is not installed. Any other error ends the test.
 func skipMissing(t *testing.T, engine string, err error) {
 	t.Helper()
 	if missing, ok := errors.AsType[host.MissingError](err); ok {
@@ -157,7 +158,7 @@ func skipMissing(t *testing.T, engine string, err error) {
 	}
 }
 
-// opened is a database that was opened, and is closed after the test.
+// opened ends the test if a database could not be opened, and closes it after the test.
 func opened[D interface{ Close() error }](t *testing.T, d D, err error) D {
 	t.Helper()
 	if err != nil {
@@ -171,7 +172,7 @@ func opened[D interface{ Close() error }](t *testing.T, d D, err error) D {
 	return d
 }
 
-// needsTime skips what is no short test.
+// needsTime skips the test in short mode.
 func needsTime(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -184,7 +185,7 @@ const startLimit = 3 * time.Minute
 // postgresServer returns the shared PostgreSQL server.
 func postgresServer(t *testing.T) *postgrescluster.Server {
 	t.Helper()
-	if !strings.HasPrefix(t.Name(), "TestMatrix/") { // which chooses its short cells itself
+	if !strings.HasPrefix(t.Name(), "TestMatrix/") { // TestMatrix chooses its short cells itself
 		needsTime(t)
 	}
 	shared.mu.Lock()
@@ -192,7 +193,7 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 	if shared.postgres == nil && shared.postgresErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
-		// Where transactions wait for each other in a ring, tests would wait for the default of a second.
+		// With the default of one second, each deadlock would delay a test.
 		alone := cluster.Alone(map[string]string{"deadlock_timeout": "20ms"})
 		alone.InMemory = true
 		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, alone)
@@ -201,8 +202,7 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 	return shared.postgres
 }
 
-// newPostgresDatabase makes an empty database on the shared server and returns
-// its URL.
+// newPostgresDatabase creates an empty database on the shared server and returns its URL.
 func newPostgresDatabase(t *testing.T) string {
 	t.Helper()
 	s := postgresServer(t)
@@ -211,8 +211,8 @@ func newPostgresDatabase(t *testing.T) string {
 	return s.URLFor(postgrescluster.Superuser, "", name)
 }
 
-// psql runs SQL by PostgreSQL's own client, as somebody else's hand would. What Debian has on PATH
-// is a script that looks for it, which takes ten times as long.
+// psql executes SQL by PostgreSQL's own client, as another program would. It avoids Debian's wrapper script on PATH,
+// which takes ten times as long.
 func psql(t *testing.T, url, sql string) string {
 	t.Helper()
 	program, err := host.FindFile("psql", postgrescluster.DebianPackage, postgrescluster.Folders...)
@@ -236,20 +236,21 @@ func openPostgres(t *testing.T) (*postgres.Database, string) {
 	return openPostgresURL(t, url), url
 }
 
+// openPostgresURL opens the PostgreSQL database at a URL.
 func openPostgresURL(t *testing.T, url string) *postgres.Database {
 	t.Helper()
 	d, err := postgres.Open(t.Context(), url)
 	return opened(t, d, err)
 }
 
-// useEtcd has the shared etcd cluster for a test alone, until it ends.
+// useEtcd reserves the shared etcd cluster until the test ends.
 func useEtcd(t *testing.T) {
 	shared.etcdUse.Lock()
 	t.Cleanup(shared.etcdUse.Unlock)
 }
 
-// openEtcd opens the shared etcd cluster of three nodes, which the test uses alone. Its
-// data are those of the test before.
+// openEtcd opens the shared etcd cluster of three nodes, which the test has reserved. The data of the preceding test
+// is still there.
 func openEtcd(t *testing.T) *etcd.Database {
 	t.Helper()
 	needsTime(t)
@@ -259,6 +260,7 @@ func openEtcd(t *testing.T) *etcd.Database {
 	return opened(t, d, err)
 }
 
+// startEtcd starts the shared etcd cluster.
 func startEtcd() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()

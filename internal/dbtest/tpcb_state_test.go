@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// TestTPCBRepeatsALoad: a load that was cut off refuses to be driven, is repeated, and is
-// then as whole as any. In a key-value store it goes on where it ended.
-func TestTPCBRepeatsALoad(t *testing.T) {
+// TestTPCBInterruptedLoadIsRepeated checks that an interrupted load is refused and can be repeated. The repeated load
+// continues in a key-value store.
+func TestTPCBInterruptedLoadIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) db.Database{
 		"sql":          func(t *testing.T) db.Database { return noBulk{openSQLite(t)} },
@@ -33,7 +33,7 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := newTPCB(t, database, c).Load(ctx, func(done, total uint64) { cancel() })
 			if err == nil || !strings.Contains(err.Error(), "again to finish it") {
-				t.Fatalf("a load that was cut off ended with %v", err)
+				t.Fatalf("the interrupted load ended with %v", err)
 			}
 			_, err = newTPCB(t, database, c).Attach(t.Context())
 			if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
@@ -42,7 +42,7 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 			w := newTPCB(t, database, c)
 			loaded, err := w.Load(t.Context(), nil)
 			if err != nil || (loaded.Resumed > 0) != strings.HasPrefix(name, "keys") || loaded.Size != 30030 {
-				t.Fatalf("the load that goes on came to %+v, %v", loaded, err)
+				t.Fatalf("the repeated load returned %+v, %v", loaded, err)
 			}
 			o := runTPCB(t, database, c, 200, false)
 			o.wantTPCB(t, tpcbChecks...)
@@ -50,8 +50,9 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 	}
 }
 
-// TestTPCBRefusesWhatDoesNotFit: other sizes, other rows, other tables.
-func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
+// TestTPCBRefusesOtherSizeOrSeed checks that a run refuses missing tables and tables of another size or seed. A load
+// reports the data that it replaces.
+func TestTPCBRefusesOtherSizeOrSeed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
 		t.Run(name, func(t *testing.T) {
@@ -95,9 +96,9 @@ func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestTPCBChangesItsRows: a load with versions takes the place of one without, and the
-// other way round, and each is driven as it is where nobody asks for one of them.
-func TestTPCBChangesItsRows(t *testing.T) {
+// TestTPCBLoadReplacesRowsOfOtherForm checks loads with and without versions in turn. A run without a preference
+// accepts both forms.
+func TestTPCBLoadReplacesRowsOfOtherForm(t *testing.T) {
 	t.Parallel()
 	database, c := openSQLite(t), smallTPCB()
 	for _, versions := range []bool{false, true, false} {
@@ -116,14 +117,14 @@ func TestTPCBChangesItsRows(t *testing.T) {
 			gone = "pgbench_accounts"
 		}
 		if err := database.Exec(t.Context(), "DELETE FROM "+gone); err == nil {
-			t.Errorf("the load has left the table %s of another form", gone)
+			t.Errorf("the load has left the table %s of the other form", gone)
 		}
 	}
 }
 
-// TestTPCBChangesItsKeys: the same in a key-value store, where rows have versions unless
-// none are asked for.
-func TestTPCBChangesItsKeys(t *testing.T) {
+// TestTPCBLoadReplacesKeysOfOtherForm is TestTPCBLoadReplacesRowsOfOtherForm for a key-value store. Its rows have
+// versions by default.
+func TestTPCBLoadReplacesKeysOfOtherForm(t *testing.T) {
 	t.Parallel()
 	database, c := openMemory(t, "memory:"), smallTPCB()
 	for _, plain := range []bool{false, true, false} {
@@ -145,13 +146,13 @@ func TestTPCBChangesItsKeys(t *testing.T) {
 	defer s.Close()
 	err = s.Scan(t.Context(), []byte("stroppy_tpcb_counter/"), endOf("stroppy_tpcb_counter/"), func(key, _ []byte) error { return fmt.Errorf("%s", key) })
 	if err != nil {
-		t.Errorf("a load with versions has left a row without: %v", err)
+		t.Errorf("a load with versions has left a row without versions: %v", err)
 	}
 }
 
-// TestTPCBLeavesForeignTables: tables of pgbench's names that are not as pgbench makes
-// them are neither driven nor replaced.
-func TestTPCBLeavesForeignTables(t *testing.T) {
+// TestTPCBRefusesForeignTables checks that a run and a load refuse tables that have pgbench's names and another
+// definition.
+func TestTPCBRefusesForeignTables(t *testing.T) {
 	t.Parallel()
 	database := openSQLite(t)
 	for _, statement := range []string{
@@ -173,34 +174,34 @@ func TestTPCBLeavesForeignTables(t *testing.T) {
 	}
 }
 
-// TestTPCBMutants: the planted bugs that transactions which all write can meet.
-func TestTPCBMutants(t *testing.T) {
+// TestTPCBFindsPlantedBugs checks that each planted bug which write transactions can show is found by its own check.
+func TestTPCBFindsPlantedBugs(t *testing.T) {
 	tier.SkipUnderRace(t)
 	t.Parallel()
 	for mutant, name := range map[string]string{
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
 		"double-apply": check.ExactlyOnce, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
 	} {
-		killsTPCB(t, mutant, name, true)
+		findsTPCBBug(t, mutant, name, true)
 	}
 }
 
-// TestTPCBMutantsOfAdds: the same on rows without versions, where a torn commit has lost an
-// add, and one that is applied twice has doubled its adds.
-func TestTPCBMutantsOfAdds(t *testing.T) {
+// TestTPCBWithoutVersionsFindsPlantedBugs is TestTPCBFindsPlantedBugs for rows without versions. A torn commit then
+// loses an add, and a commit that is applied twice adds twice.
+func TestTPCBWithoutVersionsFindsPlantedBugs(t *testing.T) {
 	tier.SkipUnderRace(t)
 	t.Parallel()
 	for mutant, name := range map[string]string{
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
 		"double-apply": check.Ledger, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
 	} {
-		killsTPCB(t, mutant, name, false)
+		findsTPCBBug(t, mutant, name, false)
 	}
 }
 
-// killsTPCB holds that a check finds a mutant.
-func killsTPCB(t *testing.T, mutant, name string, versions bool) {
-	if raceEnabled && mutant != "torn" { // the detector sees the same code in each
+// findsTPCBBug runs TPC-B with a planted bug and fails the test unless the check finds it.
+func findsTPCBBug(t *testing.T, mutant, name string, versions bool) {
+	if raceEnabled && mutant != "torn" { // the other bugs run the same code
 		return
 	}
 	for _, seed := range seeds(2) {
@@ -216,7 +217,7 @@ func killsTPCB(t *testing.T, mutant, name string, versions bool) {
 	}
 }
 
-// tpcbProgram runs the whole program.
+// tpcbProgram runs `stroppy run tpcb` in this process.
 func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, complaints string) {
 	t.Helper()
 	var out, reported bytes.Buffer
@@ -232,10 +233,9 @@ func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, comp
 	return code, r, reported.String()
 }
 
-// TestTPCBUnderTheNemesis: the primary is killed while transactions commit, which wait for a
-// standby that is paused just then. Those whose answer was lost are decided by the end state, or
-// with versions by a look-up.
-func TestTPCBUnderTheNemesis(t *testing.T) {
+// TestTPCBSurvivesKilledPrimary kills the primary during commits that wait for a paused standby. The end state or,
+// with versions, a look-up decides the commits whose answer is lost.
+func TestTPCBSurvivesKilledPrimary(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
 	for _, versions := range []string{"--versions=false", "--versions=true"} {

@@ -17,13 +17,14 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// smallTPCB is what a test runs: few accounts, so that transactions meet.
+// smallTPCB returns the configuration of TPC-B with few accounts, so that transactions conflict.
 func smallTPCB() tpcb.Config {
 	c := tpcb.DefaultConfig()
 	c.Scale, c.Ratio, c.Seed, c.Clients = 10, [3]uint64{1, 2, 20}, 7, 8
 	return c
 }
 
+// newTPCB returns the workload with a configuration.
 func newTPCB(t *testing.T, database db.Database, c tpcb.Config) *tpcb.TPCB {
 	t.Helper()
 	w, err := tpcb.New(database, c)
@@ -33,8 +34,7 @@ func newTPCB(t *testing.T, database db.Database, c tpcb.Config) *tpcb.TPCB {
 	return w
 }
 
-// runTPCB loads, unless there is something already, drives, downloads and checks.
-// The results are of all the runs whose directories are given and of this one.
+// runTPCB runs TPC-B with or without a load, and checks it together with earlier runs in the directories given.
 func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, loads bool, before ...string) *trial {
 	t.Helper()
 	r := newTrial(t, database, newTPCB(t, database, c), c.Isolation)
@@ -49,7 +49,7 @@ func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, lo
 	return r
 }
 
-// wantTPCB fails the test unless all required checks are valid, and those named.
+// wantTPCB fails the test unless all required checks and the named checks are valid.
 func (r *trial) wantTPCB(t *testing.T, names ...string) {
 	t.Helper()
 	r.wantValid(t)
@@ -60,11 +60,11 @@ func (r *trial) wantTPCB(t *testing.T, names ...string) {
 	}
 }
 
+// tpcbChecks lists the checks that a run with history can pass.
 var tpcbChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}
 
-// onTPCB runs the workload in all its ways on one database of the SQL model, one
-// after the other, and then twice without a load. The run of all tests has each mode and
-// each kind of rows, and `make seeds` each of the one with each of the other.
+// onTPCB runs TPC-B on a SQL database with each mode and each form of rows, with a load and then without. By default
+// the runs cover each mode and each form; `make seeds` covers all combinations.
 func onTPCB(t *testing.T, database db.Database, modes []string) {
 	for m, mode := range modes {
 		for r, rows := range []string{"versions", "plain", "bare", "zipfian"} {
@@ -93,8 +93,8 @@ func onTPCB(t *testing.T, database db.Database, modes []string) {
 	}
 }
 
-// withoutNote takes away the note of tables that were driven: they are adopted as
-// somebody else's, no run's number comes again, and their history explains them.
+// withoutNote runs TPC-B after the metadata of its tables was removed. The run must adopt the tables, use a new run
+// number, and take the history into account.
 func withoutNote(t *testing.T, database db.SQL) {
 	c := smallTPCB()
 	runTPCB(t, database, c, 200, true)
@@ -102,7 +102,7 @@ func withoutNote(t *testing.T, database db.SQL) {
 	if err := database.Exec(t.Context(), "DROP TABLE stroppy_tpcb_meta"); err != nil {
 		t.Fatal(err)
 	}
-	// What the history does not explain, too, is part of the opening.
+	// The opening balance must include changes that the history does not explain.
 	if err := database.Exec(t.Context(), "UPDATE pgbench_tellers SET tbalance = tbalance + 11 WHERE tid = 3"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +114,11 @@ func withoutNote(t *testing.T, database db.SQL) {
 	}
 	defer r.Close()
 	if run := r.Header().Run; run != 3 {
-		t.Errorf("after two runs the next one has the number %d", run)
+		t.Errorf("the third run has the number %d, want 3", run)
 	}
 	for _, result := range o.results {
 		if result.Name == check.NoGhost || result.Name == check.Serializable || result.Name == check.Strict {
-			if result.Status != check.Unknown { // the recordings of the first two are of another load
+			if result.Status != check.Unknown { // the first two recordings belong to another load
 				t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
 			}
 		} else if result.Status != check.Valid {
@@ -127,8 +127,7 @@ func withoutNote(t *testing.T, database db.SQL) {
 	}
 }
 
-// wantUnknown fails the test unless a check could not be decided, and nothing was
-// found wrong.
+// wantUnknown fails the test unless a check and the verdict are unknown and no check is invalid.
 func wantUnknown(t *testing.T, results []checktest.Reported, name string) {
 	t.Helper()
 	if v := checktest.Verdict(results); v != check.Unknown {
@@ -141,7 +140,8 @@ func wantUnknown(t *testing.T, results []checktest.Reported, name string) {
 	}
 }
 
-func TestTPCBOnNoop(t *testing.T) {
+// TestTPCBRunsOnNoop checks the number of transactions on a database that stores nothing.
+func TestTPCBRunsOnNoop(t *testing.T) {
 	t.Parallel()
 	c := smallTPCB()
 	r := newTrial(t, noop.Open(), newTPCB(t, noop.Open(), c), "")
@@ -152,9 +152,9 @@ func TestTPCBOnNoop(t *testing.T) {
 	}
 }
 
-// TestTPCBAfterABareRun: a run that kept no history is reported by the database, so
-// that a later run knows why its rows hold more than their history says.
-func TestTPCBAfterABareRun(t *testing.T) {
+// TestTPCBExplainsRunWithoutHistory checks a run after a run that kept no history. The database records the first run,
+// so that the later run knows why its history does not explain the balances.
+func TestTPCBExplainsRunWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestTPCBAfterABareRun(t *testing.T) {
 	}
 }
 
-// pgbench runs pgbench itself.
+// pgbench runs pgbench.
 func pgbench(t *testing.T, args ...string) {
 	t.Helper()
 	program, err := postgrescluster.PGBin("pgbench")
@@ -182,9 +182,8 @@ func pgbench(t *testing.T, args ...string) {
 	}
 }
 
-// TestTPCBWhereTablesNeedKeys: the history has no key of its own, and gets one where the
-// server takes no table without.
-func TestTPCBWhereTablesNeedKeys(t *testing.T) {
+// TestTPCBHistoryHasKeyIfServerRequiresIt checks TPC-B on a server that refuses tables without a primary key.
+func TestTPCBHistoryHasKeyIfServerRequiresIt(t *testing.T) {
 	t.Parallel()
 	s := startMariaDB(t, map[string]string{"innodb-force-primary-key": "ON"})
 	for _, mode := range []string{workload.Pipelined, workload.Procedure} {
@@ -194,9 +193,9 @@ func TestTPCBWhereTablesNeedKeys(t *testing.T) {
 	}
 }
 
-// TestPgbenchAndTPCB: pgbench drives what this program has loaded, and this program
-// what `pgbench -i` has loaded, before and after pgbench has driven it.
-func TestPgbenchAndTPCB(t *testing.T) {
+// TestTPCBSharesTablesWithPgbench checks that pgbench runs on tables of this program. It also checks that this program
+// runs on tables of pgbench, before and after pgbench has run on them.
+func TestTPCBSharesTablesWithPgbench(t *testing.T) {
 	t.Parallel()
 	drives := func(t *testing.T, url string) {
 		for _, protocol := range []string{"simple", "prepared"} {
@@ -218,7 +217,7 @@ func TestPgbenchAndTPCB(t *testing.T) {
 		first.workload = w
 		first.download(t)
 		first.check(t)
-		for _, r := range first.results { // what pgbench did explains itself, row by row
+		for _, r := range first.results { // the rows of pgbench explain its changes
 			switch r.Name {
 			case check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce:
 				if r.Status != check.Valid {
@@ -226,12 +225,13 @@ func TestPgbenchAndTPCB(t *testing.T) {
 				}
 			case check.Serializable:
 				if r.Status != check.Unknown {
-					t.Errorf("%s is %v although pgbench read on the same rows: %s", r.Name, r.Status, r.Detail)
+					t.Errorf("%s is %v, want unknown, because pgbench used the same rows: %s", r.Name, r.Status, r.Detail)
 				}
 			}
 		}
-		runTPCB(t, d, c, 100, false, first.dir) // which goes on with what the history explains
-		// One that leaves out tellers and branches is not explained, so that the tables are taken up anew.
+		runTPCB(t, d, c, 100, false, first.dir) // the history explains the balances
+		// A transaction of pgbench -N leaves out tellers and branches. The history does not explain it, so the run
+		// adopts the tables again.
 		pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url)
 		last := runTPCB(t, d, c, 100, false)
 		for _, r := range last.results {
@@ -254,7 +254,7 @@ func TestPgbenchAndTPCB(t *testing.T) {
 			pgbench(t, "-i", "-q", "-s", "1", url)
 			if driven {
 				drives(t, url)
-				pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url) // which leaves rows that the history does not explain
+				pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url) // the history does not explain these changes
 			}
 			adopted := smallTPCB()
 			adopted.Scale, adopted.Ratio, adopted.Seed, adopted.AnyRows = 0, [3]uint64{}, 0, true

@@ -24,31 +24,30 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// limit bounds one run of a test, so that one that hangs fails.
+// limit bounds one run of a test, so that a run that hangs fails.
 const limit = 5 * time.Minute
 
-// epoch is the zero of the clock that all runs of a test program share.
+// epoch is time zero for all runs of a test program.
 var epoch = time.Now()
 
-// trial is one run of a workload on a database without the command around it:
-// load, attach, drive, download, check. Every step that fails ends the test.
+// trial is one run of a workload on a database, without the command: load, attach, drive, download, check. Every step
+// that fails ends the test.
 type trial struct {
 	database  db.Database
 	workload  workload.Workload
 	isolation string
-	retries   int // of a transaction that was aborted
+	retries   int // of an aborted transaction
 	dir       string
 
 	loaded  workload.Loaded
 	driver  *load.Driver
 	ended   chan error
 	stop    context.CancelFunc
-	driven  *load.Result // after the drive
+	driven  *load.Result // set after the load phase
 	results []checktest.Reported
 }
 
-// keep leaves a copy of a run's directory where the test fails, because a verdict that
-// should not be is settled with the recording.
+// keep copies the directory of a run if the test fails, so that the recording of a wrong verdict can be examined.
 func keep(t *testing.T, dir string) string {
 	t.Helper()
 	t.Cleanup(func() {
@@ -64,19 +63,19 @@ func keep(t *testing.T, dir string) string {
 	return dir
 }
 
-// runDir names a run's directory, which is there yet when the test has failed and is over.
+// runDir returns the directory of a run, which survives a failed test.
 func runDir(t *testing.T) string {
 	t.Helper()
 	return keep(t, filepath.Join(t.TempDir(), "run"))
 }
 
-// newTrial makes the directory of a run; isolation is the database's name for it.
+// newTrial creates the directory of a run. The isolation level has the name that the database uses.
 func newTrial(t *testing.T, database db.Database, w workload.Workload, isolation string) *trial {
 	t.Helper()
 	return &trial{database: database, workload: w, isolation: isolation, retries: 1000, dir: keep(t, t.TempDir())}
 }
 
-// conduct carries out a whole run of so many transactions.
+// conduct runs a workload with the given number of transactions and checks the run.
 func conduct(t *testing.T, database db.Database, w workload.Workload, isolation string, count uint64) *trial {
 	t.Helper()
 	r := newTrial(t, database, w, isolation)
@@ -89,7 +88,7 @@ func conduct(t *testing.T, database db.Database, w workload.Workload, isolation 
 	return r
 }
 
-// leave ends the run for those that attach later. A database of a test may refuse that.
+// leave ends the run for later runs. A faulty database may refuse this.
 func (r *trial) leave(t *testing.T) {
 	t.Helper()
 	if err := r.workload.Leave(t.Context()); err != nil {
@@ -97,6 +96,7 @@ func (r *trial) leave(t *testing.T) {
 	}
 }
 
+// load loads the data.
 func (r *trial) load(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -107,6 +107,7 @@ func (r *trial) load(t *testing.T) {
 	}
 }
 
+// attach attaches to the data.
 func (r *trial) attach(t *testing.T) {
 	t.Helper()
 	if _, err := r.workload.Attach(t.Context()); err != nil {
@@ -114,7 +115,7 @@ func (r *trial) attach(t *testing.T) {
 	}
 }
 
-// drive runs so many transactions and waits for their end.
+// drive runs the given number of transactions.
 func (r *trial) drive(t *testing.T, count uint64) {
 	t.Helper()
 	r.start(t, count)
@@ -124,8 +125,7 @@ func (r *trial) drive(t *testing.T, count uint64) {
 	}
 }
 
-// start opens the clients and begins to drive. The drive ends after so many
-// transactions, or with finish.
+// start opens the clients and starts the load phase. It ends after the given number of transactions, or in finish.
 func (r *trial) start(t *testing.T, count uint64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), limit)
@@ -158,13 +158,14 @@ func (r *trial) start(t *testing.T, count uint64) {
 		var err error
 		r.driven, err = r.driver.Run(ctx)
 		closed := closeAll(&options)
-		if r.driven != nil && r.driven.Reconnects > 0 { // a session that was lost may close with an error
+		if r.driven != nil && r.driven.Reconnects > 0 { // a broken session may close with an error
 			closed = nil
 		}
 		r.ended <- errors.Join(err, closed, options.History.Close())
 	}()
 }
 
+// closeAll closes all clients and joins their errors.
 func closeAll(options *load.Options) (all error) {
 	for _, c := range options.Clients {
 		all = errors.Join(all, c.Close())
@@ -175,20 +176,20 @@ func closeAll(options *load.Options) (all error) {
 	return all
 }
 
-// more waits until so many more transactions are committed.
+// more waits until the given number of further transactions is committed.
 func (r *trial) more(t *testing.T, n uint64) {
 	t.Helper()
 	for until := r.driver.Live().Committed + n; r.driver.Live().Committed < until; {
 		select {
 		case err := <-r.ended:
 			r.ended <- err
-			t.Fatalf("the drive ended with %d transactions committed, not %d: %v", r.driver.Live().Committed, until, err)
+			t.Fatalf("the load phase ended with %d committed transactions, want %d: %v", r.driver.Live().Committed, until, err)
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-// finish ends a drive that was started, downloads and checks.
+// finish ends the load phase, then downloads and checks the run.
 func (r *trial) finish(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -199,8 +200,10 @@ func (r *trial) finish(t *testing.T) {
 	r.check(t)
 }
 
+// history returns the directory of the recording.
 func (r *trial) history() string { return filepath.Join(r.dir, "history") }
 
+// download downloads the end state.
 func (r *trial) download(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -214,7 +217,7 @@ func (r *trial) download(t *testing.T) {
 	}
 }
 
-// level is what the database claims at the isolation of the run.
+// level returns the level that the database claims at the isolation level of the run.
 func (r *trial) level(t *testing.T) isolation.Level {
 	t.Helper()
 	claim, err := r.database.Claim(r.isolation)
@@ -224,12 +227,13 @@ func (r *trial) level(t *testing.T) isolation.Level {
 	return claim.Level
 }
 
+// check checks the run.
 func (r *trial) check(t *testing.T) {
 	t.Helper()
 	r.checkWith(t)
 }
 
-// checkWith checks the run together with those before it.
+// checkWith checks the run together with earlier runs.
 func (r *trial) checkWith(t *testing.T, before ...string) {
 	t.Helper()
 	specs := scenario.Workloads{bank.Spec(), tpcb.Spec(), events.Spec(), kv.Spec()}
@@ -244,7 +248,7 @@ func (r *trial) checkWith(t *testing.T, before ...string) {
 	r.results = checktest.Worded(checked.Results, spec.Words)
 }
 
-// status returns what a check came to; Unknown if there is none of that name.
+// status returns the result of a check, or Unknown if there is no such check.
 func (r *trial) status(name string) checktest.Reported {
 	for _, result := range r.results {
 		if result.Name == name {
@@ -259,8 +263,8 @@ func (r *trial) names(name, anomaly string) bool {
 	return slices.ContainsFunc(r.status(name).Findings, func(f check.Finding) bool { return f.Anomaly == anomaly })
 }
 
-// wantValid fails the test unless something was committed, and every required check that had
-// something to check is valid but for those named.
+// wantValid fails the test unless a transaction is committed and each required check that applies is valid, except the
+// named checks.
 func (r *trial) wantValid(t *testing.T, but ...string) {
 	t.Helper()
 	r.wantChecks(t, func(result checktest.Reported) bool { return result.Required && !slices.Contains(but, result.Name) })
@@ -269,13 +273,14 @@ func (r *trial) wantValid(t *testing.T, but ...string) {
 	}
 }
 
-// wantAllValid is wantValid of those checks too that the claim does not require.
+// wantAllValid is wantValid for all checks, including checks that the claim does not require.
 func (r *trial) wantAllValid(t *testing.T) {
 	t.Helper()
 	r.wantValid(t)
 	r.wantChecks(t, func(result checktest.Reported) bool { return !result.Required })
 }
 
+// wantChecks fails the test unless a transaction is committed and each check that the function selects is valid.
 func (r *trial) wantChecks(t *testing.T, of func(checktest.Reported) bool) {
 	t.Helper()
 	for _, result := range r.results {
@@ -288,7 +293,7 @@ func (r *trial) wantChecks(t *testing.T, of func(checktest.Reported) bool) {
 	}
 }
 
-// each calls f with every recorded transaction, which f must not keep.
+// each calls f with every recorded transaction. f must not keep the transaction.
 func (r *trial) each(t *testing.T, f func(tx *history.Transaction)) {
 	t.Helper()
 	h, err := history.Open(r.history())

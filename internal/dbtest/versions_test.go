@@ -28,33 +28,33 @@ import (
 	"stroppy/internal/db/mysql"
 )
 
-// wholeVariable of the environment names the servers of the folder that scripts/versions.sh has
-// filled which run the whole matrix, with commas, or all.
+// wholeVariable is the environment variable with the servers that run the whole matrix, separated by commas, or "all".
+// Their folder is filled by scripts/versions.sh.
 const wholeVariable = "STROPPY_TEST_WHOLE_VERSIONS"
 
-// installed stands in the name of a server that is the one of this machine.
+// installed replaces the version in the name of the server that is installed on this machine.
 const installed = "installed"
 
-// version is a server of a version of its own.
+// version is a version of a server.
 type version struct {
-	Name  string `json:"name"` // of its folder: the product and the number, as in postgres-14.0.0
-	From  string `json:"from"` // who has it
+	Name  string `json:"name"` // of its folder, for example postgres-14.0.0
+	From  string `json:"from"` // its source
 	Whole bool   `json:"whole"`
-	bin   string // the folder of its programs; empty: those of this machine
+	bin   string // folder of its programs; empty: the installed programs
 
-	// What stands in the table for a product that is beside the database; empty: what the database says.
+	// Database and Version replace the data of the server in the table, for a product that runs next to a database.
 	Database string `json:"database,omitempty"`
 	Version  string `json:"version,omitempty"`
 }
 
+// product returns the name of the product.
 func (v version) product() string {
 	product, _, _ := strings.Cut(v.Name, "-")
 	return product
 }
 
-// briefly are the oldest and the newest of each product that scripts/versions.sh fetches, and
-// some cells of the matrix on them. The oldest etcd and Redis are Debian's own, which all cells
-// run on anyway.
+// briefly lists the oldest and the newest version of each product that scripts/versions.sh fetches. briefCells lists
+// the cells that run on them. The oldest etcd and Redis are Debian's own, on which the whole matrix runs.
 var (
 	briefly    = []string{"postgres-14.0.0", "postgres-18.6.0", "mariadb-10.2.11", "mariadb-11.8", "mysql-9.7", "etcd-3.7.3", "redis-8.0", "valkey-8.1", "valkey-9.1"}
 	briefCells = map[string][]string{
@@ -69,13 +69,12 @@ var (
 	briefRedis = []string{"bank audits of a sample by script", "bank audits of all by watch", "kv by script", "append by watch", "events shared streams by script"}
 )
 
-// TestVersions runs servers of other versions, from the folder that scripts/versions.sh has
-// filled: some cells of the matrix on the oldest and the newest, or the whole matrix and a
-// fail-over on those that are asked for. What it reports makes the table of versions in
-// docs/tables/versions.md, by tools/verified.
+// TestVersions runs servers of other versions, from the folder that scripts/versions.sh fills. The oldest and the
+// newest run some cells; the versions in wholeVariable run the whole matrix and a failover. tools/verified writes
+// docs/tables/versions.md from the output.
 func TestVersions(t *testing.T) {
 	needsTime(t)
-	if os.Getenv(wholeVariable) == "" { // else some change PATH, which is every test's
+	if os.Getenv(wholeVariable) == "" { // the whole matrix of some products changes PATH for all tests
 		t.Parallel()
 	}
 	if os.Getenv(clustertest.VersionsVariable) == "" {
@@ -91,8 +90,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestBriefly holds that everybody's tests fetch what is brief, and that its cells are there.
-func TestBriefly(t *testing.T) {
+// TestDefaultVersionsAreFetched checks that scripts/test.sh fetches the default versions and that their cells exist.
+func TestDefaultVersionsAreFetched(t *testing.T) {
 	script, err := os.ReadFile("../../scripts/test.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +110,7 @@ func TestBriefly(t *testing.T) {
 	}
 }
 
-// versions returns the servers that were asked for. Those of the brief tests may be missing.
+// versions returns the servers to test. Servers of the default versions may be missing.
 func versions(t *testing.T) (list []version) {
 	t.Helper()
 	folder, err := filepath.Abs(os.Getenv(clustertest.VersionsVariable))
@@ -149,6 +148,7 @@ func versions(t *testing.T) (list []version) {
 	return list
 }
 
+// run runs the cells and failovers of a version.
 func (v version) run(t *testing.T) {
 	if v.From == "" {
 		t.Skipf("skipped engine: %s: fetch it with scripts/versions.sh %s", v.Name, v.Name)
@@ -174,12 +174,12 @@ func (v version) run(t *testing.T) {
 	}
 }
 
-// beside are the products that stand beside a PostgreSQL, which is that of this machine, with
-// what the table has in place of the database. No parameter of a cluster names their programs.
+// beside maps products that run next to the installed PostgreSQL to their names in the table. No parameter of a
+// cluster names their programs.
 var beside = map[string]string{"patroni": "PostgreSQL under Patroni", "pgbouncer": "PostgreSQL behind PgBouncer"}
 
-// putFirst puts the programs of this version in front of PATH until the test ends, and returns the
-// version that the one which is found now says.
+// putFirst puts the programs of this version first in PATH until the test ends. It returns the version that the found
+// program reports.
 func (v version) putFirst(t *testing.T) string {
 	t.Helper()
 	if v.bin != "" {
@@ -188,27 +188,26 @@ func (v version) putFirst(t *testing.T) string {
 	program, err := host.Find(v.product(), v.product(), "/usr/sbin")
 	skipMissing(t, v.Name, err)
 	if v.bin != "" && filepath.Dir(program) != v.bin {
-		t.Fatalf("%s is found in place of that in %s", program, v.bin)
+		t.Fatalf("found %s instead of a program in %s", program, v.bin)
 	}
 	said, err := host.VersionOf(t.Context(), program, "--version")
-	words := strings.Fields(said) // the product, its version, and what else it has to say
+	words := strings.Fields(said) // the product, its version and further text
 	if err != nil || len(words) < 2 {
-		t.Fatalf("%s says %q of its version: %v", program, said, err)
+		t.Fatalf("%s --version printed %q: %v", program, said, err)
 	}
 	return words[1]
 }
 
-// onPrepared is a row of the matrix behind a pooler that knows the statements that clients have
-// prepared, as PgBouncer does from 1.21 on.
+// onPrepared is a row of the matrix behind a pooler that supports prepared statements, as PgBouncer does since 1.21.
 const onPrepared = "postgres prepared"
 
-// engines are the rows of the matrix that this product is in, on this server.
+// engines returns the rows of the matrix for this product, on this version.
 func (v version) engines() (list []engine) {
 	starts := map[string]map[string]func(t *testing.T) opener{
 		"postgres": {"postgres": v.onPostgres},
 		"mariadb": {
-			// A version that has no such setting has no snapshot isolation, and says so. From 11.4 on a
-			// server computes a key for its certificate, for seconds, where TLS is not turned off.
+			// A version without this setting has no snapshot isolation and reports so. Since 11.4 a server with TLS
+			// spends seconds on a key for its certificate.
 			"mariadb":                         onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "OFF", "ssl": "OFF"}),
 			"mariadb with snapshot isolation": onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "ON", "ssl": "OFF"}),
 		},
@@ -228,8 +227,8 @@ func (v version) engines() (list []engine) {
 		_, apart, _ := strings.Cut(e.name, " ")
 		var cells []cell
 		for _, c := range e.cells {
-			c.name = strings.Join(strings.Fields(c.name+" "+apart), " ") // the same cells in another row have other names
-			if strings.HasPrefix(c.name, "kv in flight?") {              // which start servers of their own
+			c.name = strings.Join(strings.Fields(c.name+" "+apart), " ") // the names differ from the names in the other row
+			if strings.HasPrefix(c.name, "kv in flight?") {              // these cells start their own servers
 				continue
 			}
 			if v.Whole || slices.Contains(briefCells[v.product()], c.name) {
@@ -244,8 +243,8 @@ func (v version) engines() (list []engine) {
 	return list
 }
 
-// failoverKinds are, by product, the kinds of clusters that lose a server, which server that
-// is, and a program that an archive of a server alone lacks.
+// failoverKinds lists, by product, the clusters for failovers and the node to kill. program is a file that an archive
+// with only the server lacks.
 var failoverKinds = map[string][]struct{ cluster, target, program string }{
 	"postgres": {{"postgres:1?memory=on", "random", ""}, {"postgres:3?memory=on", "leader", "pg_rewind"}},
 	"mariadb":  {{"mariadb:1", "random", ""}, {"galera:3", "random", "wsrep_sst_rsync"}}, // not in memory: see startMariaDBIn
@@ -256,18 +255,17 @@ var failoverKinds = map[string][]struct{ cluster, target, program string }{
 	"valkey":   redisFailovers,
 }
 
-// The clusters that fail over in the brief tests too. No other test of every day has the whole
-// program on a group of MySQL.
+// briefGroup and briefEtcd fail over by default. No other default test runs the command on a group of MySQL.
 const briefGroup, briefEtcd = "mysql:3", "etcd:3?memory=on"
 
-// Without wait a fail-over of Redis loses what was acknowledged.
+// redisFailovers use wait, because otherwise a failover of Redis loses acknowledged writes.
 var redisFailovers = []struct{ cluster, target, program string }{
 	{"redis:3?memory=on&wait=1", "leader", ""},
 }
 
-// underPatroni has another node lead before the killed one is back, which takes longer than the
-// shortest ttl that Patroni takes from 3.1 on.
-var underPatroni = hurtRun{
+// underPatroni moves the lead to another node before the killed node is back. This takes longer than the shortest ttl
+// that Patroni accepts since 3.1.
+var underPatroni = faultyRun{
 	name:    "postgres:3?synchronous=strict kill primary, move leader",
 	cluster: "postgres:3?memory=on&synchronous=strict&ttl=20s&retry_timeout=3s&loop_wait=1s",
 	faults:  []string{"kill primary at 3s for 30s", "move leader at 45s"},
@@ -275,29 +273,29 @@ var underPatroni = hurtRun{
 	outage:  true,
 }
 
-// failovers are short runs on clusters of this version that must come out VALID.
-func (v version) failovers() (list []hurtRun) {
+// failovers returns short runs on clusters of this version that must be VALID.
+func (v version) failovers() (list []faultyRun) {
 	if v.product() == "patroni" {
 		run := underPatroni
 		run.by = "by Patroni " + v.Version
-		return []hurtRun{run}
+		return []faultyRun{run}
 	}
 	for _, kind := range failoverKinds[v.product()] {
 		if !v.Whole && kind.cluster != briefGroup && kind.cluster != briefEtcd {
 			continue
 		}
-		found, _ := filepath.Glob(filepath.Join(v.bin, kind.program)) // of a good pattern it has no error
+		found, _ := filepath.Glob(filepath.Join(v.bin, kind.program)) // a valid pattern returns no error
 		if v.bin != "" && len(found) == 0 {
 			continue
 		}
-		run := hurtRun{
+		run := faultyRun{
 			name:    strings.NewReplacer("?memory=on&", "?", "?memory=on", "").Replace(kind.cluster) + " kill " + kind.target,
 			cluster: kind.cluster, faults: []string{"kill " + kind.target + " at 2s for 1s"}, args: []string{"--duration", "9s"},
 		}
 		if !v.Whole {
 			run.args[1] = "5s"
 		}
-		if v.product() == "mariadb" || v.product() == "mysql" { // who only reads may be shown what a crash takes back
+		if v.product() == "mariadb" || v.product() == "mysql" { // a reader may see commits that a crash takes back
 			run.args = append(run.args, "--audits", "0", "--read-only-share", "0")
 		}
 		if v.bin != "" {
@@ -312,7 +310,7 @@ func (v version) failovers() (list []hurtRun) {
 	return list
 }
 
-// options are those of a cluster of this version.
+// options returns the options of a cluster of this version.
 func (v version) options(nodes int, params url.Values) cluster.Options {
 	all := url.Values{}
 	maps.Copy(all, params)
@@ -322,7 +320,7 @@ func (v version) options(nodes int, params url.Values) cluster.Options {
 	return cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: all}
 }
 
-// onNodes is onNode with the programs of this version.
+// onNodes is onNode with the programs of this version and a number of nodes.
 func onNodes[C startedCluster, D db.Database](v version, nodes int, start func(context.Context, cluster.Options) (C, error),
 	params url.Values, open func(context.Context, string) (D, error),
 ) func(t *testing.T) opener {
@@ -336,6 +334,7 @@ func onNodes[C startedCluster, D db.Database](v version, nodes int, start func(c
 	}
 }
 
+// onRedis starts a Redis server of this version and opens it with a way of committing.
 func (v version) onRedis(way string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		c, err := rediscluster.StartCluster(t.Context(), v.options(1, url.Values{"appendfsync": {"no"}}))
@@ -344,6 +343,7 @@ func (v version) onRedis(way string) func(t *testing.T) opener {
 	}
 }
 
+// onPostgres starts a PostgreSQL server of this version, with a new database for each cell.
 func (v version) onPostgres(t *testing.T) opener {
 	alone := cluster.Alone(nil)
 	alone.InMemory = true
@@ -361,8 +361,8 @@ func (v version) onPostgres(t *testing.T) opener {
 	}
 }
 
-// onPooler has the pooler of this version in front of one server, with three sessions there for each
-// database, of which each cell has its own.
+// onPooler starts the pooler of this version in front of one server. Each cell has its own database with three server
+// sessions.
 func (v version) onPooler(prepare bool) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		c, err := postgrescluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{

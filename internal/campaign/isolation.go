@@ -361,7 +361,7 @@ func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, erro
 	return i.app.Configure(settings, "")
 }
 
-// took implements list. A run that could not be carried out says nothing about its level.
+// took implements list. A run that could not be carried out has no result for its level.
 func (i *Isolation) took(s *session.Session, p *planned, r *report.Result, dir string, err error) error {
 	l := &i.loads[p.index]
 	if r == nil {
@@ -386,7 +386,7 @@ func (i *Isolation) loaded(l *levelLoad, r *report.Result, dir string) {
 	level.loads = append(level.loads, matrix.NewLoad(r, dir, l.finds, kept))
 }
 
-// loadDuration is how long one run under load takes where nobody says.
+// loadDuration is the duration of one run under load if none is given.
 const loadDuration = 5 * time.Second
 
 // openEmbedded opens the database that is named, or else an embedded one, for isolations.

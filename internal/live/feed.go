@@ -51,9 +51,9 @@ type Snapshot struct {
 	Warmup          run.State
 	WarmupLatencies *stats.Reading
 
-	Final  *report.Input // what the run's directory says of it; nil while it runs
+	Final  *report.Input // the content of the run's directory; nil while the run goes on
 	Notes  []string      // further notes for the reader
-	Broken string        // why nothing more will come, where there is no result
+	Broken string        // why there will be no result; empty: there may be one
 }
 
 // Over reports whether the snapshot is final.
@@ -76,7 +76,7 @@ func (f *Feed) update(change func(now *Snapshot)) {
 	f.now.Version++
 }
 
-// Fresh starts another run, of which nothing is known yet.
+// Fresh starts another run, whose state is unknown yet.
 func (f *Feed) Fresh() {
 	f.update(func(now *Snapshot) {
 		*now = Snapshot{Version: now.Version}

@@ -34,7 +34,7 @@ type Server struct {
 	feed     *Feed
 	listener net.Listener
 	http     http.Server
-	named    string // the host that a person has named; empty where any name will do
+	named    string // the host that the user named; empty if every name is accepted
 	started  string // distinguishes this server's data from another server's at the same address
 	asked    atomic.Int64
 	close    sync.Once

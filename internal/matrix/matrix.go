@@ -22,7 +22,7 @@ type Matrix struct {
 	Stroppy  string `json:"stroppy_version"`
 	Started  string `json:"started_at"` // RFC 3339
 	Command  string `json:"command"`    // makes it again
-	// NoSchedules says why no schedule can be made of this database's transactions; empty: they can.
+	// NoSchedules is the reason why this database has no schedules; empty if it has some.
 	NoSchedules string  `json:"no_schedules,omitempty"`
 	Verdict     string  `json:"verdict"` // valid, invalid or unknown
 	Reason      string  `json:"reason"`
@@ -34,10 +34,10 @@ type Level struct {
 	Name    string          `json:"name"`
 	Default bool            `json:"default"`
 	Claims  isolation.Level `json:"claims"`
-	Source  string          `json:"source"` // where the claim is written
-	// UpperBound are the strongest levels of the literature of which no violation was seen. The
-	// level gives at most that: no test shows that it gives as much. Schedules and
-	// Transactions are how many could have shown a violation, and Summary says so.
+	Source  string          `json:"source"` // the place of the claim
+	// UpperBound are the strongest levels of the literature without an observed violation. The
+	// level gives at most that, because no test shows that it gives as much. Schedules and
+	// Transactions count what could have shown a violation. Summary is a sentence about them.
 	UpperBound   []isolation.Level `json:"upper_bound"`
 	Schedules    int               `json:"schedules"`
 	Transactions uint64            `json:"transactions"`
@@ -90,7 +90,7 @@ type Load struct {
 
 // Found is an anomaly that a run named.
 type Found struct {
-	Anomaly string `json:"anomaly"` // the short name, or the run's own where it is none of ours
+	Anomaly string `json:"anomaly"` // the short name, or the run's own name if it is not known here
 	Count   int    `json:"count"`
 	Witness string `json:"witness"`
 	// Forbidden is the weakest level that forbids it, by the check that found it.
@@ -283,7 +283,7 @@ func NewLoad(r *report.Result, dir string, finds map[string][]string, kept isola
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		for _, a := range c.Anomalies {
-			forbidden, _ := isolation.Parse(a.Forbidden) // unknown where it is not said
+			forbidden, _ := isolation.Parse(a.Forbidden) // unknown if the result does not name it
 			l.Found = append(l.Found, Found{Anomaly: anomalyOf(a), Count: a.Count, Witness: a.Detail, Forbidden: forbidden})
 		}
 		anomalies, asked := finds[c.Name]

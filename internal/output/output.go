@@ -29,7 +29,7 @@ type Run struct {
 	Step   string         // such as rate=500, as part of a benchmark's name; empty: none
 	Key    report.Setting // a key of its own in benchmarks, such as side: A; zero: none
 	Result *report.Result
-	Figs   map[string]float64 // what is known where there is no result of its own; nil: there is one
+	Figs   map[string]float64 // the known figures if there is no result; nil if there is one
 }
 
 // Whole describes the runs of a set together.
@@ -113,7 +113,7 @@ func OfComparison(sides []report.Side, c *report.Document, dir, missing string) 
 // comparison is the JSON of a comparison. Keys may be added, never changed.
 type comparison struct {
 	Schema  int                      `json:"schema"`
-	Verdict string                   `json:"verdict"` // the worst of all runs; unfinished where some were not made
+	Verdict string                   `json:"verdict"` // the worst of all runs; unfinished if runs are missing
 	Reason  string                   `json:"reason"`
 	Answer  []string                 `json:"answer"` // a sentence for each side but the first
 	Runs    []comparedRun            `json:"runs"`

@@ -14,8 +14,8 @@ import (
 const (
 	drawnWidth = 352
 	drawnLine  = 14 // from one line of text to the next
-	railAt     = 8  // where the edge that closes a cycle goes back
-	nodesAt    = 24 // where the edges go down from transaction to transaction
+	railAt     = 8  // the place of the edge that closes a cycle
+	nodesAt    = 24 // the place of the edges from transaction to transaction
 	textAt     = 38
 	textEnd    = drawnWidth - 4
 	barHeight  = 10
@@ -77,7 +77,7 @@ type sketch struct {
 	axis   axis
 	out    strings.Builder
 	y      int
-	bars   []int // of each row, where its box is
+	bars   []int // the place of the box of each row
 }
 
 // newSketch takes the drawn part of an anomaly: the path of edges, as long as each edge begins at the end of
@@ -230,7 +230,7 @@ type axis struct {
 
 type interval struct {
 	from, to int64
-	x        float64 // where it begins
+	x        float64 // its beginning
 }
 
 func newAxis(rows []*Span) axis {

@@ -19,7 +19,7 @@ type Environment struct {
 	MemoryLimitBytes int64     `json:"memory_limit_bytes,omitempty"` // of the container
 	RunDirectory     *Storage  `json:"run_directory,omitempty"`
 	ServerData       []Storage `json:"server_data,omitempty"` // of the servers on this machine, each once
-	Servers          string    `json:"servers,omitempty"`     // where they run: one of the constants
+	Servers          string    `json:"servers,omitempty"`     // their place: one of the constants
 	Build            Build     `json:"build"`
 }
 

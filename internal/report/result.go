@@ -34,7 +34,7 @@ type Result struct {
 	Database        string `json:"database"`
 	DatabaseVersion string `json:"database_version"`
 	Seed            uint64 `json:"seed"`
-	LoadID          string `json:"load_id"` // of the data that the load phase used; empty where it has none
+	LoadID          string `json:"load_id"` // of the data that the load phase used; empty if it has none
 
 	// Identity names the run's history; null before it was begun and of a check of several.
 	Identity *history.Identity `json:"identity"`
@@ -48,14 +48,14 @@ type Result struct {
 	FootprintBytes *int64         `json:"footprint_bytes"`
 	Client         *Client        `json:"client"`
 
-	Host *Host `json:"host,omitempty"` // null where it was not sampled
+	Host *Host `json:"host,omitempty"` // null if it was not sampled
 	// Warnings hold the facts that a reader must know before the figures.
 	Warnings []Warning `json:"warnings,omitempty"`
-	// Resolved are the transactions in doubt that the end state decided; null where no check has
-	// looked, or there were none.
+	// Resolved counts the transactions in doubt that the end state decided; null if no check did
+	// that, or there were none.
 	Resolved *Resolved `json:"resolved_unknown,omitempty"`
 
-	Check *CheckCost `json:"check,omitempty"` // of the last check; null where it is not known
+	Check *CheckCost `json:"check,omitempty"` // of the last check; null if it is not known
 
 	// SampledRSS is the client's highest memory of all samples, in bytes; 0 is not
 	// known. The system's own maximum may be below it, and Client has the larger.
@@ -67,17 +67,17 @@ type Result struct {
 	NoFootprint        bool    `json:"no_footprint,omitempty"` // the database cannot report what it keeps
 	// FootprintPerTransfer is FootprintBytes over FootprintTransfers, in bytes.
 	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
-	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known
+	Servers              []Server `json:"servers"` // that run on this machine; empty if none is known
 
-	ServerMetrics *ServerMetrics `json:"server_metrics,omitempty"` // null where the database measures nothing
+	ServerMetrics *ServerMetrics `json:"server_metrics,omitempty"` // null if the database measures nothing
 
 	Degradation   *Degradation `json:"degradation"`    // null without faults
-	ClusterEvents []Event      `json:"cluster_events"` // what the cluster, or a supervisor of stroppy's, did during the run, and who led from when on; null where that is not known
+	ClusterEvents []Event      `json:"cluster_events"` // actions of the cluster or its supervisor during the run, and changes of the leader; null if not known
 
-	// Acknowledgements are null where no driver named the servers, or all writes went to one.
+	// Acknowledgements are null if no driver named the servers, or all writes went to one.
 	Acknowledgements *Acknowledgements `json:"acknowledgements,omitempty"`
 
-	Violations *Violations `json:"violations"` // null where no check found one
+	Violations *Violations `json:"violations"` // null if no check found one
 
 	// Objectives are the limits that the run was given on what was measured. The verdict
 	// does not count them.
@@ -97,8 +97,8 @@ type Result struct {
 	Claim    *Claim    `json:"claim"`
 	Scenario []Setting `json:"scenario"` // every key of the run in effect
 
-	// ScaledDownBy is by what the scenario's sizes were divided, and ScaledDown what became of
-	// each; 0: the run is the scenario as it was written.
+	// ScaledDownBy is the divisor of the scenario's sizes; 0: the run is the scenario as written.
+	// ScaledDown lists the changed sizes.
 	ScaledDownBy float64 `json:"scaled_down_by,omitempty"`
 	ScaledDown   string  `json:"scaled_down,omitempty"`
 
@@ -160,10 +160,10 @@ type Table struct {
 // earlier load was used.
 type Load struct {
 	Accounts      uint64   `json:"accounts"`
-	Things        string   `json:"things,omitempty"` // what accounts counts, where they are none
+	Things        string   `json:"things,omitempty"` // the noun for what Accounts counts; empty: accounts
 	Seconds       *float64 `json:"seconds"`
 	RowsPerSecond *float64 `json:"rows_per_second"`
-	Total         string   `json:"total"`   // decimal text; empty where nothing is added up
+	Total         string   `json:"total"`   // decimal text; empty if nothing is added up
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 
@@ -178,7 +178,7 @@ type LiveCheck struct {
 type Drive struct {
 	Clients     int         `json:"clients"`
 	Workers     int         `json:"workers,omitempty"`      // processes that had the clients; 0: the run's own process
-	WorkersLost int         `json:"workers_lost,omitempty"` // of them, during the load phase: what these have measured is not in the result
+	WorkersLost int         `json:"workers_lost,omitempty"` // during the load phase; the result lacks their measurements
 	Seconds     float64     `json:"seconds"`
 	Rate        float64     `json:"rate"`      // asked for, per second; 0 is a closed loop
 	Committed   uint64      `json:"committed"` // after the warm-up, by their end; so are those rejected, aborted and unknown
@@ -198,12 +198,12 @@ type Drive struct {
 	LiveCheck          *LiveCheck        `json:"live_check,omitempty"`
 	Backlog            uint64            `json:"backlog"` // due, but not started when the load phase ended
 	Reconnects         uint64            `json:"reconnects"`
-	Style              map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
+	Style              map[string]string `json:"style"` // the workload's properties, such as update and mode in effect
 	Kinds              map[string]uint64 `json:"committed_by_kind"`
 	Writes             *uint64           `json:"committed_writes"`              // committed transactions that are not read-only
 	Outage             *Outage           `json:"longest_gap"`                   // the longest time in which nothing was committed
-	Silence            *Silence          `json:"closed_loop_silence,omitempty"` // null in an open loop, and where there was none
-	Recorded           *RecordedCounts   `json:"recorded,omitempty"`            // what else was committed; null where it was not counted
+	Silence            *Silence          `json:"closed_loop_silence,omitempty"` // null in an open loop, and if there was no silence
+	Recorded           *RecordedCounts   `json:"recorded,omitempty"`            // the other commits; null if they were not counted
 	Errors             []ErrorCount      `json:"errors"`
 
 	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
@@ -211,15 +211,15 @@ type Drive struct {
 	ThinkSeconds float64             `json:"think_seconds"`           // of a closed loop, between two transactions of a client
 	Shed         uint64              `json:"shed"`                    // due while the queue was full, and so never sent
 	WarmupUnsent uint64              `json:"warmup_unsent,omitempty"` // due in the warm-up and never sent, for either reason
-	Clipped      uint64              `json:"clipped"`                 // times that the percentiles have as an hour, because they were longer
+	Clipped      uint64              `json:"clipped"`                 // longer than an hour, which the percentiles take for an hour
 	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
-	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent where the client was free: the tool's own error
-	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (committed after more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
-	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its measurements: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
-	DueAtLeast   []string            `json:"all_at_least"`            // those measurements of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
+	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent if the client was free: the tool's own error
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (committed after more than one try), rejected, aborted, unknown, all; from the intended start time. all has unknown transactions until they were given up, and unsent ones until the load phase ended
+	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its measurements. Conflicts, reconnects, errors, backlog, shed and the cost of the load phase are unknown
+	DueAtLeast   []string            `json:"all_at_least"`            // the keys of latency_by_outcome_ms.all that are lower bounds, because some work never ended
 	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
 	Steady       *stats.Steadiness   `json:"steady"`
-	ByKind       map[string]*Latency `json:"latency_by_kind_ms"` // of committed transactions by kind, from when they were due; null where it is not known
+	ByKind       map[string]*Latency `json:"latency_by_kind_ms"` // of committed transactions by kind, from when they were due; null if it is not known
 	Histogram    *Histogram          `json:"latency_histogram"`  // of committed transactions, from when they were due
 	ServiceTimes *Histogram          `json:"service_histogram"`  // the same from when they were sent
 }
@@ -231,7 +231,7 @@ type Histogram struct {
 	Buckets [][2]float64 `json:"buckets_us"`
 }
 
-// NewHistogram is nil where nothing was measured.
+// NewHistogram is nil if nothing was measured.
 func NewHistogram(buckets []stats.Bucket) *Histogram {
 	if len(buckets) == 0 {
 		return nil
@@ -322,10 +322,10 @@ type Check struct {
 	Witness   []string      `json:"witness"` // transaction ids
 	Required  bool          `json:"required"`
 	Anomalies []Anomaly     `json:"anomalies"`
-	Where     []history.Ref `json:"where"`              // where the witnesses are recorded
+	Where     []history.Ref `json:"where"`              // the places of the witnesses in the recording
 	Findings  []Finding     `json:"findings,omitempty"` // what makes it invalid, by kind
 
-	// The first few values that nobody wrote, and whose bytes stand where in them, where their
+	// Broken are the first few values that nobody wrote, with the writers of their bytes, if the
 	// bytes were kept.
 	Broken []BrokenValue `json:"broken_values,omitempty"`
 }
@@ -337,9 +337,9 @@ const lateFrom = fault.Seconds(100 * time.Millisecond)
 type Event struct {
 	AtSeconds float64 `json:"at_s"` // since the run's start
 	Text      string  `json:"text"`
-	Leader    string  `json:"leader,omitempty"` // the node that leads from then on, where the event is that it does
-	Named     string  `json:"named,omitempty"`  // the node that clients can learn from then on to lead, where the event is that
-	Repair    bool    `json:"repair,omitempty"` // what an operator has to do, for the cluster does not do it by itself
+	Leader    string  `json:"leader,omitempty"` // the node that leads from then on, if the event is a change of the leader
+	Named     string  `json:"named,omitempty"`  // the node that clients can learn to be the leader from then on, if the event is that
+	Repair    bool    `json:"repair,omitempty"` // an action for the operator, because the cluster does not do it by itself
 }
 
 // Degradation compares the last part of the load phase without a fault with the first.
@@ -358,7 +358,7 @@ type Client struct {
 	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
 	// RunDelaySeconds is how long its threads were ready to run and had no processor.
 	RunDelaySeconds *float64 `json:"run_delay_seconds,omitempty"`
-	Bottleneck      string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
+	Bottleneck      string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty if they are not
 	Workers         []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
 }
 
@@ -409,10 +409,10 @@ type Setting struct {
 type Claim struct {
 	Isolation string `json:"isolation"` // as the database names it
 	Level     string `json:"level"`     // what the database claims for it
-	Source    string `json:"source"`    // where it claims it
+	Source    string `json:"source"`    // the place of the claim
 	Expect    string `json:"expect"`    // the level that the verdict is about
 
-	Durable    string           `json:"durable,omitempty"`    // where it promises that acknowledged writes stay; empty: not known
+	Durable    string           `json:"durable,omitempty"`    // the place of its promise that acknowledged writes stay; empty: not known
 	Caveats    []Caveat         `json:"caveats,omitempty"`    // the settings in effect under which it does not promise that
 	Isolations []IsolationLevel `json:"isolations,omitempty"` // those that it has
 }

@@ -22,8 +22,8 @@ type Item struct {
 	Required  bool       `json:"required"`         // the verdict counts it
 	Beside    string     `json:"beside,omitempty"` // the status: whether the verdict counts it
 	Detail    string     `json:"detail"`
-	Findings  []Evidence `json:"findings"`             // of an invalid check: what Detail says, with its evidence
-	Rest      string     `json:"rest"`                 // how many violations there are in all, and where; empty: that is not known
+	Findings  []Evidence `json:"findings"`             // of an invalid check: the content of Detail, with its evidence
+	Rest      string     `json:"rest"`                 // the number of all violations, and their place; empty: not known
 	WitnessOf string     `json:"witness_of,omitempty"` // the check whose violation the transactions show, if it is another
 	Witness   []string   `json:"witness"`
 	Page      string     `json:"page,omitempty"`    // the address of the run's page, beside this one
@@ -623,7 +623,7 @@ func figures(r *Result, live bool) []Figure {
 	if o := d.Outage; o != nil {
 		gap = "longest gap without a commit " + seconds(o.Seconds)
 	}
-	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown { // else a note says why
+	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown { // otherwise a note gives the reason
 		steadiness := NewFigure("Steadiness", string(s.State), "")
 		if s.State == stats.Steady {
 			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))

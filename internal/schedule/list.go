@@ -403,13 +403,13 @@ func behindALock() (list []Schedule) {
 	return list
 }
 
-// move is what T1 does to a row under the predicate of T2's statement.
+// move is a change by T1 of a row under the predicate of T2's statement.
 type move struct {
 	name      string
 	step      Step
 	low, high int64  // the predicate
 	row       Row    // the row before T1
-	left      string // what T1 did, in the witness
+	left      string // the change, as the witness has it
 	// after are the rows that the predicate selects after T1. Before T1 it selects row 1.
 	after []Row
 }
@@ -421,7 +421,7 @@ var moves = []move{
 	{"a row that changes", t1.write(1, 12), 0, 15, Row{1, 10}, "set it to 12", []Row{{1, 12}}},
 }
 
-// statement is what T2 does with a predicate.
+// statement is a statement of T2 with a predicate.
 type statement struct {
 	name string
 	make func(low, high int64) Step

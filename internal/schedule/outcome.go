@@ -2,18 +2,19 @@ package schedule
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"stroppy/internal/db"
 )
 
-// State is what a schedule came to.
+// State is the result of a schedule.
 type State uint8
 
 const (
-	Undecided     State = iota // it could not be carried out as it is written
-	NotApplicable              // the data model cannot say it
+	Undecided     State = iota // it could not be carried out as written
+	NotApplicable              // the data model cannot express it
 	Prevented
 	Seen
 )
@@ -35,17 +36,17 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Outcome is what one schedule came to at one isolation.
+// Outcome is the result of one schedule at one isolation.
 type Outcome struct {
 	Anomaly   Anomaly `json:"-"`
 	Variant   string  `json:"variant"`
 	Predicate bool    `json:"predicate,omitempty"`
 	Every     bool    `json:"every_level,omitempty"` // each level forbids this form
-	Sampled   bool    `json:"sampled,omitempty"`     // it was run several times, and shows nothing where it is prevented
+	Sampled   bool    `json:"sampled,omitempty"`     // it was run several times, and proves nothing if no run showed the anomaly
 	State     State   `json:"schedule"`
-	// How says by what it was prevented, why it does not apply, or why it is undecided.
+	// How is what prevented the anomaly, or why the schedule does not apply or is undecided.
 	How string `json:"how,omitempty"`
-	// Witness says in a sentence what was seen.
+	// Witness is a sentence about the anomaly that was seen.
 	Witness string `json:"witness,omitempty"`
 	Steps   []Line `json:"steps,omitempty"` // in the order in which they began
 }
@@ -69,7 +70,7 @@ func (l Line) String() string {
 	return text
 }
 
-// executed is a step that was carried out, or was refused.
+// executed is a step that was carried out or refused.
 type executed struct {
 	Result
 	step   *Step
@@ -78,14 +79,14 @@ type executed struct {
 	number int // in the order in which the steps ended
 }
 
-// observed is what was seen while a schedule ran.
+// observed holds the observations of one run of a schedule.
 type observed struct {
 	begun []*executed
 	fate  []fate // of each transaction, from 1
 	final []Row
 }
 
-// fate is how a transaction ended.
+// fate is the end of a transaction.
 type fate uint8
 
 const (
@@ -135,7 +136,7 @@ func (o *observed) restsOnWait() bool {
 	})
 }
 
-// prevention says by what the anomaly was prevented.
+// prevention returns what prevented the anomaly.
 func (o *observed) prevention() string {
 	var how []string
 	for _, e := range o.begun {
@@ -158,7 +159,7 @@ func (o *observed) prevention() string {
 	return strings.Join(how, "; ")
 }
 
-// code is what the database calls an error, in brackets; empty: it has no name for it.
+// code returns the database's name of an error in parentheses; empty if it has none.
 func code(err error) string {
 	switch e := asError(err); {
 	case e.Code != "":
@@ -191,7 +192,7 @@ func (o *observed) oldVersion() bool {
 	return false
 }
 
-// newest is the last write of a row by its key that had ended when a step ended; nil:
+// newest returns the last write of a row by its key that had ended when a step ended; nil if
 // there was none.
 func (o *observed) newest(id int64, before *executed) (last *executed) {
 	for _, w := range o.begun {
@@ -202,7 +203,7 @@ func (o *observed) newest(id int64, before *executed) (last *executed) {
 	return last
 }
 
-// fateBefore is how the transaction of a write had ended when a step ended.
+// fateBefore returns the end of the transaction of a write when a step ended.
 func (o *observed) fateBefore(w, before *executed) fate {
 	t := w.step.Transaction
 	for _, e := range o.begun {
@@ -221,7 +222,7 @@ func (s *Step) covers(r Row) bool {
 	return slices.Contains(s.IDs, r.ID)
 }
 
-// lines are the steps as a person reads them.
+// lines returns the steps as a person reads them.
 func (o *observed) lines() (list []Line) {
 	for _, e := range o.begun {
 		l := Line{Transaction: e.step.Transaction, Step: e.step.String(), Waited: e.waited}
@@ -236,4 +237,92 @@ func (o *observed) lines() (list []Line) {
 		list = append(list, l)
 	}
 	return list
+}
+
+// condition is a part of what shows an anomaly. A label names the step that it is about.
+type condition func(o *observed) bool
+
+// shown returns a Schedule.seen: the text if all transactions committed and the conditions hold. In
+// the text, ${left} stands for the rows that are left, and ${LABEL} for the rows of a step.
+func shown(text string, conditions ...condition) func(o *observed) string {
+	return shownIf(text, append(slices.Clone(conditions), func(o *observed) bool {
+		return !slices.ContainsFunc(o.fate[1:], func(f fate) bool { return f != isCommitted })
+	})...)
+}
+
+// shownIf is like shown, but transactions need not commit.
+func shownIf(text string, conditions ...condition) func(o *observed) string {
+	return func(o *observed) string {
+		if !allOf(conditions...)(o) {
+			return ""
+		}
+		return os.Expand(text, func(label string) string {
+			if label == "left" {
+				return texts(o.final)
+			}
+			return texts(o.rows(label))
+		})
+	}
+}
+
+func not(c condition) condition { return func(o *observed) bool { return !c(o) } }
+
+func allOf(conditions ...condition) condition {
+	return func(o *observed) bool {
+		return !slices.ContainsFunc(conditions, func(c condition) bool { return !c(o) })
+	}
+}
+
+func oneOf(conditions ...condition) condition {
+	return func(o *observed) bool {
+		return slices.ContainsFunc(conditions, func(c condition) bool { return c(o) })
+	}
+}
+
+// commits holds if a transaction committed.
+func commits(transaction int) condition {
+	return func(o *observed) bool { return o.fate[transaction] == isCommitted }
+}
+
+// did holds if the step was carried out.
+func did(label string) condition { return func(o *observed) bool { return o.step(label) != nil } }
+
+// saw holds if the step found a row, perhaps among others.
+func saw(label string, row Row) condition {
+	return func(o *observed) bool { return slices.Contains(o.rows(label), row) }
+}
+
+// found holds if the step found these rows and no other.
+func found(label string, rows ...Row) condition {
+	return func(o *observed) bool {
+		e := o.step(label)
+		return e != nil && slices.Equal(e.Rows, rows)
+	}
+}
+
+// changed holds if the write changed or deleted this many rows.
+func changed(label string, n int64) condition {
+	return func(o *observed) bool {
+		e := o.step(label)
+		return e != nil && e.Counted && e.Affected == n
+	}
+}
+
+// wroteRow holds if the write found its row. A client that writes without reading makes the row
+// if it is not there.
+func wroteRow(label string) condition {
+	return func(o *observed) bool {
+		e := o.step(label)
+		return e != nil && (!e.Counted || e.Affected > 0)
+	}
+}
+
+// left holds if these rows are left, and no other.
+func left(rows ...Row) condition {
+	return func(o *observed) bool { return slices.Equal(o.final, rows) }
+}
+
+// leaves holds if a row is left, perhaps among others.
+func leaves(row Row) condition {
+	return func(o *observed) bool { return slices.Contains(o.final, row) }
 }

@@ -8,19 +8,19 @@ import (
 	"stroppy/internal/db"
 )
 
-// worker carries out the steps of one session, one at a time, in a goroutine of its own,
-// so that a step which waits holds nobody up.
+// worker carries out the steps of one session, one at a time, in a goroutine of its own. So a
+// waiting step does not delay other sessions.
 type worker struct {
 	client Client
 	where  int // the number of the replica that it is on; -1: on the table itself
 	jobs   chan func()
 	done   chan *executed
-	// What follows belongs to the play.
+	// The play owns the following fields.
 	busy    *executed // nil: idle
 	begun   bool      // a transaction is open
 	broken  bool      // it must be reset
 	since   int       // how many transactions had ended when the step began
-	pending []*Step   // steps whose turn came while the session was waiting
+	pending []*Step   // steps that were due while the session was waiting
 }
 
 func newWorker(c Client, where int) *worker {
@@ -33,7 +33,7 @@ func newWorker(c Client, where int) *worker {
 	return w
 }
 
-// end leaves the session ready for another transaction; if it cannot, the error says why.
+// end leaves the session ready for another transaction, or returns the reason why it cannot.
 func (w *worker) end(ctx context.Context) error {
 	if w.busy != nil {
 		e := <-w.done // its context has ended
@@ -72,9 +72,8 @@ type play struct {
 	slow    bool // a step took long, and no lock was the reason
 }
 
-// run carries out all steps. A step that does not end within the wait is left alone and the
-// schedule goes on; what is next in its transaction follows when it has ended. An error is
-// one that says nothing about isolation.
+// run carries out all steps. If a step does not end within the wait, the schedule goes on with the
+// other transactions. It returns errors that have nothing to do with isolation.
 func (p *play) run(ctx context.Context) error {
 	for i := range p.schedule.Steps {
 		step := &p.schedule.Steps[i]
@@ -100,7 +99,7 @@ func (p *play) run(ctx context.Context) error {
 	return nil
 }
 
-// unfinished is a session with a step under way or to come.
+// unfinished returns a session with a step in progress or to come; nil if there is none.
 func (p *play) unfinished() *worker {
 	for _, w := range p.workers[:len(p.fate)-1] {
 		if w.busy != nil || len(w.pending) > 0 {
@@ -110,14 +109,14 @@ func (p *play) unfinished() *worker {
 	return nil
 }
 
-// settle sees whether sessions that waited go on, now that others have done something.
+// settle lets sessions go on whose step ended after steps of others.
 func (p *play) settle(ctx context.Context) error {
 	for _, w := range p.workers[:len(p.fate)-1] {
 		if w.busy == nil {
 			continue
 		}
 		limit := time.Duration(0)
-		if p.ended > w.since { // whoever it waited for may be gone
+		if p.ended > w.since { // the transaction that it waited for may have ended
 			limit = p.wait
 		}
 		if err := p.advance(ctx, w, limit); err != nil {
@@ -127,8 +126,8 @@ func (p *play) settle(ctx context.Context) error {
 	return nil
 }
 
-// advance waits for the step of a session that is under way, and begins its next ones, as
-// far as none of them takes longer than the limit.
+// advance waits for the current step of a session, and begins its next ones, unless one takes
+// longer than the limit.
 func (p *play) advance(ctx context.Context, w *worker, limit time.Duration) error {
 	for {
 		if w.busy == nil {
@@ -199,7 +198,7 @@ func carryOut(ctx context.Context, c Client, step *Step, first, readOnly bool) (
 	return c.Do(ctx, step.Operation)
 }
 
-// finish takes what a step brought.
+// finish stores the result of a step.
 func (p *play) finish(w *worker, result *executed) error {
 	e := w.busy
 	w.busy = nil
@@ -233,8 +232,8 @@ func (p *play) finish(w *worker, result *executed) error {
 	return nil
 }
 
-// readFinal reads what the schedule left. An anomaly that shows must show again a little
-// later: the first answer may be that of a replica that is behind.
+// readFinal reads the rows that the schedule left. An anomaly that shows must show again a little
+// later: the first answer may come from a replica that is behind.
 func (p *play) readFinal(ctx context.Context, table Table) (err error) {
 	if p.final, err = table.Rows(ctx); err != nil || !p.schedule.Leaves || p.schedule.seen(p.observed) == "" {
 		return err
@@ -248,5 +247,5 @@ func (p *play) readFinal(ctx context.Context, table Table) (err error) {
 	return err
 }
 
-// replicaDelay is how far a replica may be behind that is asked for what a schedule left.
+// replicaDelay is the longest delay of a replica that answers for the rows left by a schedule.
 const replicaDelay = 200 * time.Millisecond

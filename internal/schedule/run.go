@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,26 +11,24 @@ import (
 	"stroppy/internal/db"
 )
 
-// Table is the rows of the schedules in one data model.
+// Table holds the rows of the schedules in one data model.
 type Table interface {
-	// Refuses says why the data model cannot say a schedule; empty: it can.
+	// Refuses returns why the data model cannot express a schedule; empty if it can.
 	Refuses(s *Schedule) string
-	// Fill makes the table hold exactly these rows, and where index says so, find them by
-	// amount through an index.
+	// Fill makes the table hold exactly these rows. With index, an index finds them by amount.
 	Fill(ctx context.Context, rows []Row, index bool) error
-	// Rows are all of them now, ascending by id.
+	// Rows returns all rows, ascending by id.
 	Rows(ctx context.Context) ([]Row, error)
 	// Client opens a session.
 	Client(ctx context.Context, isolation string) (Client, error)
-	// Replica is the same table on one more database, which is behind this one: Rows and
-	// Client are of what is there. It has nothing to fill or to take away.
+	// Replica returns the same table on another database, which follows this one. It cannot be
+	// filled, and its Remove removes no rows.
 	Replica(database db.Database) (Table, error)
-	// Remove takes the table away, and closes what it has open.
+	// Remove removes the table, and closes its own session.
 	Remove(ctx context.Context) error
 }
 
-// Client is one session on a table. Its errors are *db.Error, and after one the
-// transaction is over, as in the data models.
+// Client is one session on a table. Its errors are *db.Error, and an error ends the transaction.
 type Client interface {
 	Begin(ctx context.Context, readOnly bool) error
 	// Do carries out an operation that is neither Commit nor Rollback.
@@ -40,26 +39,26 @@ type Client interface {
 	Close() error
 }
 
-// Options are how schedules are run. The zero value has defaults.
+// Options selects how schedules are run. The zero value has defaults.
 type Options struct {
-	// Wait is how long a step may take before it counts as waiting and the schedule goes
-	// on with the other transactions; 0: DefaultWait.
+	// Wait is the time after which a step counts as waiting, and the schedule goes on with the
+	// other transactions; 0: DefaultWait.
 	Wait time.Duration
-	// Limit is how long a schedule may take; 0: DefaultLimit.
+	// Limit is the longest time of a schedule; 0: DefaultLimit.
 	Limit time.Duration
-	// Replicas are where transactions that only read are carried out, each schedule's on
-	// the next ones; none: where the others are.
+	// Replicas take the transactions that only read, each schedule the next ones. Without
+	// replicas the table takes all transactions.
 	Replicas []Table
 }
 
 const (
 	DefaultWait  = 60 * time.Millisecond
 	DefaultLimit = 10 * time.Second
-	// attempts is how often a schedule is begun again when a step was slow for another
-	// reason than a lock, or a session was lost. The wait doubles each time.
+	// attempts is the number of runs of a schedule if a step was slow without a lock, or a session
+	// was lost. The wait doubles each time.
 	attempts = 4
-	// confirm is by how much the wait is longer when a schedule is run again in which a step
-	// waited and no anomaly showed: that it was a lock must not rest on one short wait.
+	// confirm is the factor of the wait when a schedule is run again because a step waited and no
+	// anomaly showed. One short wait does not prove that it was a lock.
 	confirm = 4
 )
 
@@ -72,14 +71,9 @@ type Runner struct {
 	replica   int // the next one
 }
 
-// NewRunner makes a runner, which opens sessions as it needs them.
+// NewRunner returns a runner, which opens sessions when it needs them.
 func NewRunner(table Table, isolation string, options Options) *Runner {
-	if options.Wait == 0 {
-		options.Wait = DefaultWait
-	}
-	if options.Limit == 0 {
-		options.Limit = DefaultLimit
-	}
+	options.Wait, options.Limit = cmp.Or(options.Wait, DefaultWait), cmp.Or(options.Limit, DefaultLimit)
 	return &Runner{table: table, isolation: isolation, options: options}
 }
 
@@ -93,8 +87,8 @@ func (r *Runner) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run runs one schedule. Only the end of ctx is an error; what else goes wrong leaves the
-// outcome undecided.
+// Run runs one schedule. Only the end of ctx is an error. Every other problem leaves the outcome
+// undecided.
 func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 	out := Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Every: s.Every, Sampled: s.Rounds > 1}
 	if why := r.table.Refuses(s); why != "" {
@@ -102,18 +96,18 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 		return out, nil
 	}
 	count := max(s.Rounds, 1)
-	if s.Rounds > 1 && len(r.options.Replicas) > 0 { // each of which is behind for moments
+	if s.Rounds > 1 && len(r.options.Replicas) > 0 { // a replica may be behind for a moment
 		count *= replicaRounds
 	}
 	for range count {
 		o, err := r.attempt(ctx, s, r.options.Wait)
 		if err == nil && s.Rounds <= 1 && o.restsOnWait() && s.seen(o) == "" {
-			// A step that was slow and went on just when another transaction ended looks like
-			// one that waited for its lock.
+			// A slow step that goes on just when another transaction ends looks like a step that
+			// waited for a lock.
 			o, err = r.attempt(ctx, s, r.options.Wait*confirm)
 		}
 		for wait := r.options.Wait * confirm; err == nil && s.Rounds > 1 && o.waited() && s.seen(o) != "" && wait < r.options.Limit; wait *= confirm {
-			// Transactions that follow each other did not where a step was slow.
+			// If a step was slow, the transactions may have overlapped.
 			o, err = r.attempt(ctx, s, wait)
 		}
 		switch {
@@ -141,7 +135,7 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 	return out, nil
 }
 
-// attempt runs the schedule until it went as it is written.
+// attempt runs the schedule until it is carried out as written.
 func (r *Runner) attempt(ctx context.Context, s *Schedule, wait time.Duration) (o *observed, err error) {
 	for range attempts {
 		var again bool
@@ -153,7 +147,7 @@ func (r *Runner) attempt(ctx context.Context, s *Schedule, wait time.Duration) (
 	return o, err
 }
 
-// once runs the schedule. again says that it did not go as it is written.
+// once runs the schedule. It sets again if the schedule was not carried out as written.
 func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *observed, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Limit)
 	defer cancel()
@@ -182,9 +176,8 @@ func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *
 	return p.observed, p.slow, nil
 }
 
-// endAll makes the sessions ready for another schedule, whatever state they are in: first
-// those that wait for nobody, so that the others go on. stop ends the steps under way. A
-// session that cannot be had back is dropped.
+// endAll makes the sessions ready for another schedule. It begins with sessions that do not wait,
+// so that the others go on. stop ends the steps in progress. A session that stays broken is dropped.
 func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Limit)
 	defer cancel()
@@ -201,7 +194,7 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 				return false
 			}
 			err = errors.Join(err, failed)
-			_ = w.close() // it is of no use any more
+			_ = w.close() // it stays broken
 			return true
 		}
 		r.workers = slices.DeleteFunc(r.workers, over)
@@ -209,9 +202,9 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 	return err
 }
 
-// assign gives each transaction of a schedule a session, and opens what is missing. Those
-// that only read have one on a replica, if there are any, which has what the schedule
-// begins with.
+// assign gives each transaction of a schedule a session, and opens missing ones. Transactions
+// that only read get a session on a replica, if there are replicas. The replica then has the rows
+// of the schedule's beginning.
 func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, err error) {
 	taken := map[int]int{} // sessions of each replica, and of the table as -1
 	session := func(where int, table Table) error {
@@ -252,7 +245,7 @@ func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, er
 	return workers, nil
 }
 
-// caughtUp returns when a replica has these rows.
+// caughtUp waits until a replica has these rows.
 func caughtUp(ctx context.Context, replica Table, rows []Row) error {
 	for {
 		there, err := replica.Rows(ctx)
@@ -270,7 +263,7 @@ func caughtUp(ctx context.Context, replica Table, rows []Row) error {
 const (
 	replicaPoll  = 5 * time.Millisecond
 	replicaLimit = time.Minute // to catch up before the first schedule
-	// replicaRounds is by how much schedules with rounds have more of them on replicas.
+	// replicaRounds is the factor of the rounds on replicas.
 	replicaRounds = 10
 )
 
@@ -294,7 +287,7 @@ func Carries(ctx context.Context, replica Table, isolation string) error {
 	return errors.Join(err, c.Close())
 }
 
-// asError is the error of a client, or one of class Unknown.
+// asError returns the error of a client as a db.Error, of class Unknown if it is another.
 func asError(err error) *db.Error {
 	if e, ok := errors.AsType[*db.Error](err); ok {
 		return e
@@ -302,8 +295,8 @@ func asError(err error) *db.Error {
 	return &db.Error{Op: "run a step", Err: err}
 }
 
-// RunAll runs all schedules at one isolation and returns what they came to, in their
-// order. Those with an index come after those without, so that the table is made twice.
+// RunAll runs all schedules at one isolation and returns their outcomes, in their order. Schedules
+// with an index are run last, so that the table is made only twice.
 func RunAll(ctx context.Context, table Table, isolation string, options Options) (list []Outcome, err error) {
 	r := NewRunner(table, isolation, options)
 	defer func() { err = errors.Join(err, r.Close()) }()

@@ -1,8 +1,15 @@
+// Package schedule runs isolation anomalies step by step. A schedule is a few transactions whose
+// operations come in one fixed order. It shows its anomaly at once if the database does not prevent
+// it. A schedule is written once; a table in each data model carries out its operations.
+//
+// Most schedules go back to Hermitage (Kleppmann, https://github.com/ept/hermitage), whose users
+// type them by hand.
 package schedule
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Row is a row of the table: an id and an amount.
@@ -13,14 +20,14 @@ func (r Row) String() string { return fmt.Sprintf("%d=%d", r.ID, r.Amount) }
 // initial returns the rows that a schedule begins with unless it names others.
 func initial() []Row { return []Row{{1, 10}, {2, 20}} }
 
-// lastID is the greatest id that a schedule uses; the least is 1.
+// lastID is the greatest id of a row; the least is 1.
 const lastID = 4
 
 // Step is one operation of one transaction.
 type Step struct {
 	Transaction int // from 1
 	Operation
-	label string // by which the schedule asks for what it brought
+	label string // names the step in conditions
 }
 
 // as gives the step a label.
@@ -62,11 +69,11 @@ func (t tx) rollback() Step { return t.do(Operation{Kind: Rollback}) }
 // Schedule is one way in which an anomaly shows.
 type Schedule struct {
 	Anomaly Anomaly
-	Variant string // what is special about it: what is read, and how it is found
-	// Predicate says that an anti-dependency of the cycle is by a predicate. PL-2.99 protects
-	// the rows that were read and nothing else, so it allows such a cycle.
+	Variant string // its difference: the rows that are read, and how they are found
+	// Predicate is set if an anti-dependency of the cycle is by a predicate. PL-2.99 protects only
+	// the rows that were read, so it allows such a cycle.
 	Predicate bool
-	// Every says that each level forbids this form, because no history has it: a transaction
+	// Every is set if each level forbids this form, because no history has it: a transaction
 	// reads its own last write (Adya, Liskov and O'Neil, Generalized Isolation Level
 	// Definitions, ICDE 2000, section 4.2).
 	Every  bool
@@ -77,11 +84,11 @@ type Schedule struct {
 	Start  []Row // the rows that it begins with; nil: initial
 	Steps  []Step
 
-	// seen says what was seen of the anomaly; empty: nothing.
+	// seen returns a sentence about the anomaly that was seen; empty if none was.
 	seen func(o *observed) string
 }
 
-// transactions is how many there are.
+// transactions returns the number of transactions.
 func (s *Schedule) transactions() (n int) {
 	for _, step := range s.Steps {
 		n = max(n, step.Transaction)
@@ -110,4 +117,186 @@ func (s *Schedule) readOnly(transaction int) bool {
 // locking reports whether a read of the schedule locks what it finds.
 func (s *Schedule) locking() bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Kind.locks() })
+}
+
+// Kind is a kind of operation.
+type Kind uint8
+
+// The kinds. A predicate selects the rows with Low ≤ amount < High.
+const (
+	Read        Kind = iota + 1 // reads rows by their ids; an absent row is no error
+	Write                       // sets the amount of one row
+	Add                         // adds to the amount of one row
+	Insert                      // adds a row
+	Delete                      // deletes one row
+	Find                        // reads rows by a predicate
+	FindUpdate                  // reads rows by a predicate and locks them: SELECT … FOR UPDATE
+	FindShare                   // the same with a shared lock: SELECT … FOR SHARE
+	AddAll                      // adds to the amount of all rows
+	AddWhere                    // adds to the amount of rows by a predicate
+	DeleteWhere                 // deletes rows by a predicate
+	Commit
+	Rollback
+)
+
+// verbs names the kinds in a sentence about the prevention of an anomaly.
+var verbs = [...]string{
+	Read: "read", Write: "write", Add: "update", Insert: "insert", Delete: "delete", Find: "read",
+	FindUpdate: "locking read", FindShare: "locking read", AddAll: "update", AddWhere: "update", DeleteWhere: "delete",
+	Commit: "commit", Rollback: "roll-back",
+}
+
+func (k Kind) writes() bool {
+	switch k {
+	case Write, Add, Insert, Delete, AddAll, AddWhere, DeleteWhere:
+		return true
+	}
+	return false
+}
+
+// locks reports whether the kind is a read that locks what it finds.
+func (k Kind) locks() bool { return k == FindUpdate || k == FindShare }
+
+// reads reports whether the kind brings rows.
+func (k Kind) reads() bool { return k == Read || k == Find || k.locks() }
+
+// Operation is one operation of a transaction.
+type Operation struct {
+	Kind      Kind
+	IDs       []int64 // of Read, Write, Add, Insert and Delete
+	Amount    int64   // of Write, Insert and what adds
+	Low, High int64   // of a predicate
+}
+
+func (o Operation) String() string {
+	switch o.Kind {
+	case Read:
+		return "read row " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.IDs)), " and "), "[]")
+	case Write:
+		return fmt.Sprintf("write %d=%d", o.IDs[0], o.Amount)
+	case Add:
+		return fmt.Sprintf("add %d to row %d", o.Amount, o.IDs[0])
+	case Insert:
+		return fmt.Sprintf("insert %d=%d", o.IDs[0], o.Amount)
+	case Delete:
+		return fmt.Sprintf("delete row %d", o.IDs[0])
+	case Find, FindUpdate, FindShare:
+		how := map[Kind]string{FindUpdate: "for update ", FindShare: "for share "}[o.Kind]
+		return "find " + how + "rows with " + o.predicate()
+	case AddAll:
+		return fmt.Sprintf("add %d to all rows", o.Amount)
+	case AddWhere:
+		return fmt.Sprintf("add %d to rows with %s", o.Amount, o.predicate())
+	case DeleteWhere:
+		return "delete rows with " + o.predicate()
+	case Commit:
+		return "commit"
+	}
+	return "roll back"
+}
+
+func (o Operation) predicate() string {
+	if o.equal() {
+		return fmt.Sprintf("amount = %d", o.Low)
+	}
+	return fmt.Sprintf("%d <= amount < %d", o.Low, o.High)
+}
+
+// equal reports whether the predicate selects one amount.
+func (o Operation) equal() bool { return o.High == o.Low+1 }
+
+// among returns the rows that the predicate selects.
+func (o Operation) among(rows []Row) (found []Row) {
+	for _, r := range rows {
+		if o.Low <= r.Amount && r.Amount < o.High {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Result is the result of an operation.
+type Result struct {
+	Rows []Row // of a read, ascending by id
+	// Affected is how many rows a write changed or deleted, if Counted.
+	Affected int64
+	Counted  bool
+}
+
+// affected returns the result of a write of n rows.
+func affected(n int) Result { return Result{Affected: int64(n), Counted: true} }
+
+// Anomaly is a phenomenon that defines isolation levels.
+type Anomaly uint8
+
+// The anomalies, in the order in which stronger and stronger levels forbid them.
+//
+// The definitions are from Adya (Weak Consistency, MIT 1999, chapters 3 and 4), with these
+// exceptions. OTV and PMP are from Bailis and others (Highly Available Transactions, VLDB 2013,
+// extended version, appendix A), and P4 is from Berenson and others (A Critique of ANSI SQL
+// Isolation Levels, SIGMOD 1995). The long fork is from Sovran and others (Transactional Storage
+// for Geo-Replicated Systems, SOSP 2011). Internal consistency is the
+// axiom Int of Cerone, Bernardi and Gotsman (A Framework for Transactional Consistency Models
+// with Atomic Visibility, CONCUR 2015).
+const (
+	G0        Anomaly = iota + 1 // dirty write: the writes of two transactions are mixed
+	G1a                          // aborted read
+	G1b                          // intermediate read
+	G1c                          // circular information flow: each has read what the other wrote
+	OTV                          // observed transaction vanishes
+	Internal                     // a read disagrees with an earlier read or write of its own transaction
+	PMP                          // predicate-many-preceders: a predicate is not read at one point
+	P4                           // lost update
+	GSingle                      // read skew: a cycle with one anti-dependency
+	LongFork                     // two see two writes in opposite orders: G-nonadjacent
+	G2Item                       // write skew: a cycle of anti-dependencies on rows
+	G2                           // the same on what a predicate finds
+	StaleRead                    // what was committed before the transaction began is not seen
+)
+
+type anomalyText struct{ short, long string }
+
+var anomalyTexts = [...]anomalyText{
+	0:         {"unknown anomaly", "unknown anomaly"},
+	G0:        {"G0", "dirty write"},
+	G1a:       {"G1a", "aborted read"},
+	G1b:       {"G1b", "intermediate read"},
+	G1c:       {"G1c", "circular information flow"},
+	OTV:       {"OTV", "observed transaction vanishes"},
+	Internal:  {"internal", "internal inconsistency: a read disagrees with an earlier read or write of its own transaction"},
+	PMP:       {"PMP", "predicate-many-preceders"},
+	P4:        {"P4", "lost update"},
+	GSingle:   {"G-single", "read skew"},
+	LongFork:  {"long fork", "two readers see two writes in opposite orders"},
+	G2Item:    {"G2-item", "write skew"},
+	G2:        {"G2", "write skew on a predicate"},
+	StaleRead: {"stale read", "a committed write is not seen by a later transaction"},
+}
+
+// text returns the texts of an anomaly.
+func (a Anomaly) text() anomalyText {
+	if int(a) >= len(anomalyTexts) {
+		a = 0
+	}
+	return anomalyTexts[a]
+}
+
+// Anomalies returns all anomalies, in order.
+func Anomalies() (list []Anomaly) {
+	for a := G0; a <= StaleRead; a++ {
+		list = append(list, a)
+	}
+	return list
+}
+
+// String returns the name in the literature, such as G0, P4 or G-single.
+func (a Anomaly) String() string { return a.text().short }
+
+// Text returns the anomaly in words.
+func (a Anomaly) Text() string { return a.text().long }
+
+// Parse finds an anomaly by its short name.
+func Parse(name string) (Anomaly, bool) {
+	i := slices.IndexFunc(anomalyTexts[:], func(t anomalyText) bool { return t.short == name })
+	return Anomaly(max(i, 0)), i > 0
 }

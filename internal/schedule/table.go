@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// NewTable returns the table in the data model that a database speaks. A database whose
-// model has no transaction of several steps is refused with the reason.
+// NewTable returns the table in the data model of a database. It returns an error if transactions
+// of the database cannot have several steps.
 func NewTable(database db.Database) (Table, error) {
 	switch d := database.(type) {
 	case db.SQL:

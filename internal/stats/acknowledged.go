@@ -25,7 +25,7 @@ type Acknowledging struct {
 	LastBegun    time.Duration // when the latest of the acknowledged writes was sent
 	Acknowledged uint64
 	Lost         uint64        // of them
-	LostFrom     time.Duration // the first acknowledgement of a lost one, where there is one
+	LostFrom     time.Duration // the first acknowledgement of a lost write, if there is one
 }
 
 const (

@@ -23,7 +23,7 @@ type Breakdown struct {
 // kindCounts holds the transactions of one kind.
 type kindCounts struct {
 	measured distribution
-	columns  []*timed // of two digits; nil where nothing committed
+	columns  []*timed // of two digits; nil if nothing committed
 }
 
 // Add counts one transaction.

@@ -71,7 +71,7 @@ func Compare(a, b []Sample) Comparison {
 // side is one measurement of the runs of one side.
 type side struct {
 	runs float64  // how many
-	mean *float64 // over the runs; nil where there is none, or one without the measurement
+	mean *float64 // over the runs; nil if there are no runs, or one lacks the measurement
 	// variance is the variance of a run's measurement divided by the square of the mean. freedom is its
 	// degrees of freedom.
 	variance, freedom float64

@@ -188,7 +188,7 @@ func injectedBefore(faults []fault.Record, to time.Duration) (intervals []interv
 	return intervals, injected
 }
 
-// leastPhase is the shortest time of which a throughput is reported.
+// leastPhase is the shortest time with a reported throughput.
 const leastPhase = 100 * time.Millisecond
 
 // describe sets the effect in the record of the fault.

@@ -12,7 +12,7 @@ import (
 
 // Step is one measurement in a sweep over the rate. A repetition is a separate Step.
 type Step struct {
-	Offered float64 // transactions a second asked for; 0 where as many were sent as could be
+	Offered float64 // requested transactions per second; 0: as many as possible
 	Kept    bool    // the step is known to have done what was due
 	Latency float64 // of a high percentile, such as the 99th, in any unit; 0: not known
 	Samples uint64  // that the percentile is of; 0: not known

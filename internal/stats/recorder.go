@@ -36,7 +36,7 @@ const (
 	timesRejected
 	timesAborted
 	timesUnknown
-	timesPaced // from due to sent, where the client was free when it was due
+	timesPaced // from due to sent, if the client was free when it was due
 	timeKinds
 )
 
@@ -264,7 +264,7 @@ func Merge(recorders ...*Recorder) *Measurements {
 
 // distribution is the distribution over all clients.
 type distribution struct {
-	dense []uint64 // by bucket of three digits; nil where there is nothing
+	dense []uint64 // by bucket of three digits; nil if there is nothing
 	exact
 }
 

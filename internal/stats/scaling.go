@@ -36,7 +36,7 @@ type Scaling struct {
 	bends bool // κ is above 0, whether the errors are equal or grow with the throughput
 
 	ResidualError float64 // standard error of the throughput about the curve
-	R2            float64 // the part of the variation of X that the curve explains; 1 where X does not vary
+	R2            float64 // the part of the variation of X that the curve explains; 1 if X does not vary
 	Detail        string  // what is claimed, or why nothing is and what would help
 }
 

@@ -17,7 +17,7 @@ type Second struct {
 	Rejected  uint64        `csv:"rejected,optional"`
 	Aborted   uint64        `csv:"aborted,optional"`
 	Unknown   uint64        `csv:"unknown,optional"`
-	P50       time.Duration `csv:"p50_ms,optional"` // to two digits; 0 where nothing committed
+	P50       time.Duration `csv:"p50_ms,optional"` // to two digits; 0 if nothing committed
 	P99       time.Duration `csv:"p99_ms,optional"`
 	Max       time.Duration `csv:"max_ms,optional"`  // exact
 	Waiting   uint64        `csv:"waiting,optional"` // transactions that were due and not sent at its end
@@ -32,7 +32,7 @@ const maxSeconds = 60 * 24 * 60 * 60
 // about 2 kB for each second of the run, and at most 24 MB for the gaps. Background transactions are ignored;
 // the warm-up counts. The zero Timeline is empty.
 type Timeline struct {
-	seconds  []*bin // nil where nothing ended
+	seconds  []*bin // nil if nothing ended
 	gaps     commits
 	requests silences
 	waiting  []int64 // by second: how many more wait at its end than at the end before

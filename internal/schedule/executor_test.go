@@ -108,7 +108,7 @@ func (t *transactor) Begin(_ context.Context, readOnly bool) error {
 	return nil
 }
 
-// view is what the transaction reads from, or with current what its writes go by.
+// view returns the rows that the transaction reads, or with current the rows that its writes see.
 func (t *transactor) view(current bool) map[int64]int64 {
 	e := t.of
 	if e.level < committed || e.level == oneByOne {

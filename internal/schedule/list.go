@@ -13,7 +13,7 @@ const (
 	t4
 )
 
-// These texts end the variants: they say how rows are found.
+// These texts end the names of variants: the way in which rows are found.
 const (
 	byKey   = "by key"
 	absent  = "absent rows by key"

@@ -44,7 +44,7 @@ type Outcome struct {
 	Every     bool    `json:"every_level,omitempty"` // each level forbids this form
 	Sampled   bool    `json:"sampled,omitempty"`     // it was run several times, and proves nothing if no run showed the anomaly
 	State     State   `json:"schedule"`
-	// How is what prevented the anomaly, or why the schedule does not apply or is undecided.
+	// How names what prevented the anomaly, or why the schedule does not apply or is undecided.
 	How string `json:"how,omitempty"`
 	// Witness is a sentence about the anomaly that was seen.
 	Witness string `json:"witness,omitempty"`

@@ -233,7 +233,7 @@ type Anomaly uint8
 //
 // The definitions are from Adya (Weak Consistency, MIT 1999, chapters 3 and 4), with these
 // exceptions. OTV and PMP are from Bailis and others (Highly Available Transactions, VLDB 2013,
-// extended version, appendix A), and P4 is from Berenson and others (A Critique of ANSI SQL
+// extended version, appendix A). P4 is from Berenson and others (A Critique of ANSI SQL
 // Isolation Levels, SIGMOD 1995). The long fork is from Sovran and others (Transactional Storage
 // for Geo-Replicated Systems, SOSP 2011). Internal consistency is the
 // axiom Int of Cerone, Bernardi and Gotsman (A Framework for Transactional Consistency Models

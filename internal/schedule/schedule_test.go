@@ -63,8 +63,8 @@ func TestExecutors(t *testing.T) {
 	}
 }
 
-// TestEachScheduleSeesItsAnomaly holds that every schedule shows its anomaly on an executor that
-// allows it, and that a form which every level forbids shows on none that has a level.
+// TestEachScheduleSeesItsAnomaly checks that every schedule shows its anomaly on an executor that
+// allows it. A form that every level forbids must not show on an executor with a level.
 func TestEachScheduleSeesItsAnomaly(t *testing.T) {
 	blind := newExecutor(snapshots)
 	blind.blind = true
@@ -197,8 +197,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestReplicas: what only reads is carried out on the replicas, so that one which is behind
-// shows a stale read, and one that is not shows nothing.
+// TestReplicas checks that transactions that only read run on the replicas. A replica that is
+// behind shows a stale read, and another one shows nothing.
 func TestReplicas(t *testing.T) {
 	stale := func(table Table, replicas ...Table) Outcome {
 		r := NewRunner(table, "", Options{Wait: 10 * time.Millisecond, Replicas: replicas})

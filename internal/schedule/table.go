@@ -18,13 +18,13 @@ func NewTable(database db.Database) (Table, error) {
 	case db.Records:
 		switch limits := d.Limits(); {
 		case limits.Simple:
-			return nil, errors.New("the SQL of this database neither reads a record before it writes it nor writes it under a condition, so no schedule can be made of its transactions")
+			return nil, errors.New("transactions of this database cannot read a record before they write it, or write under a condition")
 		case limits.Deferred:
-			return nil, errors.New("a transaction of this database is one call of a procedure: no client's step comes between its steps, so no schedule can be made of them")
+			return nil, errors.New("a transaction of this database is one procedure call, so no other client acts between its steps")
 		}
 		return NewRecords(d), nil
 	}
-	return nil, errors.New("this database has neither SQL nor keys nor records whose transactions have several steps, so no schedule can be made of them")
+	return nil, errors.New("this database has no transactions of several steps")
 }
 
 // session is a session of any data model.

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestClassifyingAllocatesNothing: clients classify the end of every transaction.
-func TestClassifyingAllocatesNothing(t *testing.T) {
+// TestErrorClassificationAllocatesNothing checks that ClassOf allocates nothing, because clients call it at the
+// end of every transaction.
+func TestErrorClassificationAllocatesNothing(t *testing.T) {
 	constraint := &Error{Class: Constraint, Constraint: UniqueKey, Op: "commit", Err: errors.New("there already")}
 	for _, x := range []struct {
 		err   error

@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-func TestClaimTakesNamesAsPeopleWriteThem(t *testing.T) {
+func TestClaimAcceptsAnySpellingOfIsolation(t *testing.T) {
 	isolations := Isolations{Product: "the product", Levels: []NamedLevel{
 		{Name: "read committed", Level: isolation.ReadCommitted}, {Name: "repeatable read", Level: isolation.SnapshotIsolation},
 	}}

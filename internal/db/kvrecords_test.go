@@ -131,7 +131,7 @@ func show(values []db.Value) string {
 	return strings.Join(words, " ")
 }
 
-func TestTransactionReadsOnceWithReservation(t *testing.T) {
+func TestReservedInsertNeedsNoSecondRead(t *testing.T) {
 	store := &counted{KV: openStore(t)}
 	s := recordSession(t, store)
 	fill(t, s)
@@ -182,7 +182,7 @@ func TestTransactionSeesItsOwnWrites(t *testing.T) {
 	}
 }
 
-func TestConstraintsEndTheTransaction(t *testing.T) {
+func TestViolatedConstraintAbortsTransaction(t *testing.T) {
 	for name, store := range map[string]db.Database{"store enforces": openStore(t), "adapter enforces": &counted{KV: openStore(t)}} {
 		t.Run(name, func(t *testing.T) {
 			records, _ := db.RecordsOf(store)
@@ -209,7 +209,7 @@ func TestConstraintsEndTheTransaction(t *testing.T) {
 	}
 }
 
-func TestConcurrentInsertsOfOneIDConflict(t *testing.T) {
+func TestConcurrentInsertsOfSameIDConflict(t *testing.T) {
 	store := openStore(t)
 	one, other := recordSession(t, store), recordSession(t, store)
 	err := within(t, one, func() error {
@@ -224,7 +224,7 @@ func TestConcurrentInsertsOfOneIDConflict(t *testing.T) {
 	}
 }
 
-func TestRangesFilterAndDelete(t *testing.T) {
+func TestRangeFiltersRecordsAndDeleteRemovesThem(t *testing.T) {
 	records, _ := db.RecordsOf(openStore(t))
 	s, err := records.(db.RecordRanger).RecordRangeSession(t.Context(), db.SessionOptions{})
 	if err != nil {
@@ -251,7 +251,7 @@ func TestRangesFilterAndDelete(t *testing.T) {
 	}
 }
 
-func TestCounterAddsWithoutReading(t *testing.T) {
+func TestCounterUpdateReadsNothing(t *testing.T) {
 	s := recordSession(t, openStore(t))
 	add := &db.Update{Collection: counters, Add: []int{1}, Unseen: true}
 	for range 2 {
@@ -271,7 +271,7 @@ func TestCounterAddsWithoutReading(t *testing.T) {
 	}
 }
 
-func TestScanLimitsAndMarksForeignRecords(t *testing.T) {
+func TestScanMarksForeignRecords(t *testing.T) {
 	store := openStore(t)
 	s := recordSession(t, store)
 	fill(t, s)
@@ -324,7 +324,7 @@ func TestDropRemovesOneCollection(t *testing.T) {
 	}
 }
 
-// FuzzRecords writes any bytes as a record of a list and reads them as fields.
+// FuzzRecords checks that any bytes stored as a list record are read as fields or reported as foreign.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte{0, 1, 'n', 1, 'a', 1})
 	f.Add([]byte{1})

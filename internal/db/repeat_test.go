@@ -18,8 +18,8 @@ var errLost, errAway = &Error{Class: Unavailable, Err: errors.New("lost")}, &Err
 func (unreachable) Begin(context.Context, bool) error { return errLost }
 func (u unreachable) Reset(context.Context) error     { u.end(); return errAway }
 
-// TestRepeatReportsWhySessionIsLost: a repetition that ends because the session could not be reset says why.
-func TestRepeatReportsWhySessionIsLost(t *testing.T) {
+// TestRepeatReportsFailedReset checks that a repetition returns the reason if the session could not be reset.
+func TestRepeatReportsFailedReset(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	if err := Repeat(ctx, unreachable{end: end}, nil, nil); err != error(errAway) {
 		t.Errorf("the error is %v", err)

@@ -12,7 +12,7 @@ import (
 
 var style = Style{Product: "Bank", Server: "teller", Port: "77", Form: "bank://HOST:PORT"}
 
-func TestServersGetTheDefaultPort(t *testing.T) {
+func TestServerWithoutPortGetsDefaultPort(t *testing.T) {
 	for list, want := range map[string][]string{
 		"h1":                  {"h1:77"},
 		"h1,h2:1,10.0.0.3":    {"h1:77", "h2:1", "10.0.0.3:77"},
@@ -70,7 +70,7 @@ func TestUnescapedCharactersAreDetected(t *testing.T) {
 	}
 }
 
-func TestOptionsParseTheirValues(t *testing.T) {
+func TestURLOptionsAreParsedAndValidated(t *testing.T) {
 	got := struct {
 		text, word string
 		time       time.Duration

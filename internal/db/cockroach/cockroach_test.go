@@ -22,9 +22,9 @@ const (
 	v24 = "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2 X:nocoverageredesign)"
 )
 
-// TestWrongProduct checks that each scheme refuses the other's servers, and that both refuse unknown ones,
-// with one sentence.
-func TestWrongProduct(t *testing.T) {
+// TestServerOfAnotherProductIsRefused checks that each scheme refuses servers of the other product, and that both
+// refuse unknown products.
+func TestServerOfAnotherProductIsRefused(t *testing.T) {
 	for _, tc := range []struct{ scheme, version, says string }{
 		{"cockroach", "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu", "the server is PostgreSQL: write postgres://"},
 		{"cockroach", "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu", "the server is YugabyteDB, whose claims"},
@@ -47,9 +47,9 @@ func TestWrongProduct(t *testing.T) {
 	}
 }
 
-// TestClaimsAreReadBack checks that the claim is the isolation that a transaction gets, not the one
-// requested.
-func TestClaimsAreReadBack(t *testing.T) {
+// TestClaimIsTheServersActualIsolation checks that the claim is the isolation that a transaction gets, not the
+// requested isolation.
+func TestClaimIsTheServersActualIsolation(t *testing.T) {
 	source := Flavor().Isolations.Source
 	claim := func(name string, level isolation.Level) db.Claim {
 		return db.Claim{Isolation: name, Level: level, Source: source}
@@ -79,7 +79,7 @@ func TestClaimsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestVersionsSelectTheDialect(t *testing.T) {
+func TestVersionDecidesLockingReads(t *testing.T) {
 	for version, want := range map[string]struct {
 		number  string
 		locking bool
@@ -98,8 +98,8 @@ func TestVersionsSelectTheDialect(t *testing.T) {
 	}
 }
 
-// TestCodesHaveOneMeaning checks that no code is in two rows of the table.
-func TestCodesHaveOneMeaning(t *testing.T) {
+// TestEachErrorCodeOccursOnce checks that no code is in two rows of the table.
+func TestEachErrorCodeOccursOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, code := range slices.Concat(slices.Collect(maps.Values(codes))...) {
 		if seen[code] || len(code) != 2 && len(code) != 5 {
@@ -109,9 +109,10 @@ func TestCodesHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// TestErrorsOfEachPhase checks that the meaning of an error depends on whether the commit was in progress. In
-// pipelined mode, the statement and the COMMIT are sent together, and a failed statement prevents the COMMIT.
-func TestErrorsOfEachPhase(t *testing.T) {
+// TestErrorClassDependsOnCommitInProgress checks that the class of an error depends on whether the commit was in
+// progress. In pipelined mode, the statement and the COMMIT are sent together, and a failed statement prevents the
+// COMMIT.
+func TestErrorClassDependsOnCommitInProgress(t *testing.T) {
 	const update = "UPDATE t SET n = n + 1"
 	for code, want := range map[string]struct{ statement, commit db.Class }{
 		"40001": {db.Aborted, db.Aborted},
@@ -140,8 +141,9 @@ func TestErrorsOfEachPhase(t *testing.T) {
 	}
 }
 
-// TestConnectionThatEnds ends the connection during a statement or during COMMIT.
-func TestConnectionThatEnds(t *testing.T) {
+// TestConnectionLostDuringCommitIsUnknown checks that a connection lost during COMMIT makes the outcome unknown,
+// and one lost during a statement does not.
+func TestConnectionLostDuringCommitIsUnknown(t *testing.T) {
 	const update = "UPDATE t SET n = n + 1"
 	for _, tc := range []struct {
 		at    string
@@ -160,8 +162,8 @@ func TestConnectionThatEnds(t *testing.T) {
 	}
 }
 
-// TestInsertsAreBounded checks that rows become INSERTs of limited size, each with its first row.
-func TestInsertsAreBounded(t *testing.T) {
+// TestBulkInsertsHaveLimitedSize checks that rows become INSERTs of limited size, each with its first row.
+func TestBulkInsertsHaveLimitedSize(t *testing.T) {
 	const count = 2*insertRows + 1
 	load := sqltest.Load(nil, sqltest.Some(count, "it's %d"))
 	var rows, statements int

@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestCutAtCommit checks that a connection that ends during COMMIT leaves the outcome unknown, and that one
-// that ends earlier does not apply the transaction.
-func TestCutAtCommit(t *testing.T) {
+// TestRealServerLostDuringCommitIsUnknown checks that a connection that ends during COMMIT makes the outcome
+// unknown. If it ends earlier, the transaction is not applied.
+func TestRealServerLostDuringCommitIsUnknown(t *testing.T) {
 	address := freshURL(t)
 	direct := drivertest.Open(t, Open, address)
 	bank.Make(t, direct, 2)

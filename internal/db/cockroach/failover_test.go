@@ -27,9 +27,9 @@ func (c counter) Count(ctx context.Context) error {
 // failOverEvery is the time before and after a kill.
 const failOverEvery = 2 * time.Second
 
-// TestFailOver kills nodes while transactions commit. Acknowledged transactions must exist, and no others
-// except unknown ones.
-func TestFailOver(t *testing.T) {
+// TestFailoverLosesNoCommit checks that no acknowledged transaction is lost when nodes are killed. Other
+// transactions may exist only if they are unknown.
+func TestFailoverLosesNoCommit(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	c, err := server.Start(ctx, cluster.Options{Nodes: 3, Loopback: true, InMemory: true, Params: map[string][]string{"election_ticks": {"6"}}})
 	clustertest.Need(t, "cockroach", err)

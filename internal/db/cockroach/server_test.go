@@ -93,7 +93,7 @@ var bank = sqltest.Bank{
 	},
 }
 
-func TestDescription(t *testing.T) {
+func TestServerDescriptionHasVersionAndIsolation(t *testing.T) {
 	d := openFresh(t)
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "CockroachDB" || !strings.HasPrefix(info.Version, "v") {
@@ -129,7 +129,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-func TestConstraints(t *testing.T) {
+func TestConstraintViolationsAreClassified(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
 	insertAccount := &db.Statement{SQL: "INSERT INTO accounts VALUES ($1, $2, $3, 0, 0, 0)", Params: []db.Type{db.Text, db.Integer, db.Decimal}}
@@ -145,8 +145,8 @@ func TestConstraints(t *testing.T) {
 	})
 }
 
-// TestConflicts covers a changed read and a deadlock.
-func TestConflicts(t *testing.T) {
+// TestConflictIsAborted checks that a transaction that conflicts with a changed read or a deadlock is aborted.
+func TestConflictIsAborted(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
 	ctx := t.Context()
@@ -179,7 +179,7 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-func TestStatementTimeout(t *testing.T) {
+func TestStatementTimeoutIsAborted(t *testing.T) {
 	address := freshURL(t)
 	d := drivertest.Open(t, Open, address)
 	bank.Make(t, d, 2)
@@ -196,8 +196,8 @@ func TestStatementTimeout(t *testing.T) {
 	})
 }
 
-// TestPipelinedTransactionsAreWhole checks that statements sent together form one transaction.
-func TestPipelinedTransactionsAreWhole(t *testing.T) {
+// TestPipelinedStatementsFormOneTransaction checks that statements sent together form one transaction.
+func TestPipelinedStatementsFormOneTransaction(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
 	ctx := t.Context()
@@ -217,7 +217,7 @@ func TestPipelinedTransactionsAreWhole(t *testing.T) {
 	}
 }
 
-func TestSessionsOfOneNode(t *testing.T) {
+func TestSessionsOnRealNode(t *testing.T) {
 	address := freshURL(t)
 	d := drivertest.Open(t, Open, address)
 	bank.Make(t, d, 3)
@@ -258,7 +258,7 @@ func TestSessionsOfOneNode(t *testing.T) {
 	})
 }
 
-func TestResultsAreTheSame(t *testing.T) {
+func TestResultsAreEqualInAllModes(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
 	sqltest.Execute(t, d, "CREATE TABLE things (id BIGINT PRIMARY KEY, i BIGINT, m DECIMAL(20,2), s VARCHAR(40))")
@@ -289,7 +289,7 @@ func load(before []string, fill func(n int64, row []db.Value) bool) db.BulkLoad 
 	return l
 }
 
-func TestBulkLoad(t *testing.T) {
+func TestBulkLoadLoadsAllRows(t *testing.T) {
 	d := openFresh(t)
 	rows, err := d.BulkLoad(t.Context(), load([]string{"DROP TABLE IF EXISTS things", thingsTable}, sqltest.Some(sqltest.Rows, "thing %d")))
 	if err != nil || rows != sqltest.Rows {
@@ -306,8 +306,8 @@ func TestBulkLoad(t *testing.T) {
 	}
 }
 
-// TestBulkLoadIsAllOrNothing checks that a failed load leaves no table.
-func TestBulkLoadIsAllOrNothing(t *testing.T) {
+// TestFailedBulkLoadLeavesNoTable checks that a failed load leaves no table.
+func TestFailedBulkLoadLeavesNoTable(t *testing.T) {
 	d := openFresh(t)
 	for _, tc := range []struct {
 		name  string

@@ -47,8 +47,8 @@ func sql(text string, params ...db.Type) *db.Statement {
 	return &db.Statement{SQL: text, Params: params}
 }
 
-// TestDriver runs the conformance tests of SQL drivers on one node.
-func TestDriver(t *testing.T) {
+// TestDriverConformsOnOneNode runs the conformance tests of SQL drivers on one node.
+func TestDriverConformsOnOneNode(t *testing.T) {
 	c, err := nodes.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	clustertest.Must(t, err)
 	t.Cleanup(func() { clustertest.Must(t, c.Stop()) })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestURLParameters(t *testing.T) {
+func TestURLParametersAreParsedOrRefused(t *testing.T) {
 	for url, want := range map[string]config{
 		"dqlite://h1":                         {nodes: []string{"h1:9000"}, database: "stroppy", timeout: 3 * time.Second},
 		"dqlite://h1:1,h2:2/db?timeout=200ms": {nodes: []string{"h1:1", "h2:2"}, database: "db", timeout: 200 * time.Millisecond},

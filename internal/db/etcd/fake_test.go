@@ -81,8 +81,9 @@ func (s *session) commitOne(ctx context.Context) error {
 	return s.Commit(ctx)
 }
 
-// Every answer that a server can give to a commit is sent once and classified.
-func TestCommitAnswers(t *testing.T) {
+// TestCommitErrorsAreClassified checks the class of every error with which a server can answer a commit, and that
+// each commit is sent once.
+func TestCommitErrorsAreClassified(t *testing.T) {
 	server := newFakeServer(t, 7)
 	s := openSession(t, "etcd://"+server.address)
 	cases := map[error]db.Class{
@@ -131,8 +132,8 @@ func TestCommitAnswers(t *testing.T) {
 	}
 }
 
-// A read is never unknown.
-func TestReadAnswers(t *testing.T) {
+// TestReadErrorIsNeverUnknown checks the class of every error with which a server can answer a read.
+func TestReadErrorIsNeverUnknown(t *testing.T) {
 	server := newFakeServer(t, 7)
 	s := openSession(t, "etcd://"+server.address)
 	for answer, class := range map[error]db.Class{
@@ -158,9 +159,9 @@ func TestReadAnswers(t *testing.T) {
 	}
 }
 
-// A server that dies with the commit in its hands leaves it unknown; one that
-// was gone before has not seen it.
-func TestServerGone(t *testing.T) {
+// TestServerKilledDuringCommitIsUnknown checks that a commit is unknown if the server dies during the commit, and
+// not applied if it died before.
+func TestServerKilledDuringCommitIsUnknown(t *testing.T) {
 	server := newFakeServer(t, 7)
 	s := openSession(t, "etcd://"+server.address)
 	server.commit = func(ctx context.Context) error {
@@ -193,8 +194,9 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// The caller's own end of a commit leaves it unknown as well.
-func TestCommitCancelled(t *testing.T) {
+// TestCancelledCommitIsUnknown checks that a commit is unknown if the caller cancels it while the server works on
+// it.
+func TestCancelledCommitIsUnknown(t *testing.T) {
 	server := newFakeServer(t, 7)
 	s := openSession(t, "etcd://"+server.address)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +220,7 @@ func TestCommitCancelled(t *testing.T) {
 	}
 }
 
-func TestNodesOfTwoClusters(t *testing.T) {
+func TestNodeOfAnotherClusterIsRefused(t *testing.T) {
 	one, other := newFakeServer(t, 7), newFakeServer(t, 8)
 	s := openSession(t, "etcd://"+one.address+","+other.address)
 	if _, err := s.db.KVSession(t.Context(), db.SessionOptions{}); db.ClassOf(err) != db.Fatal {
@@ -233,7 +235,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 	}
 }
 
-func TestFailureKeepsItsCause(t *testing.T) {
+func TestErrorKeepsCauseCodeAndServer(t *testing.T) {
 	err := failure("read", "h1:1", context.DeadlineExceeded, optimistic.Reading)
 	if !errors.Is(err, context.DeadlineExceeded) || err.Code != "DeadlineExceeded" || !strings.Contains(err.Error(), "h1:1") {
 		t.Errorf("%v, code %q", err, err.Code)

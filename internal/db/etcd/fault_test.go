@@ -30,7 +30,7 @@ func homedAt(t testing.TB, c *cluster.Cluster, timeout string, i int) db.KVSessi
 	return newSession(t, d, "")
 }
 
-func TestFaults(t *testing.T) {
+func TestCommitOutcomesUnderNodeFaults(t *testing.T) {
 	c := startCluster(t, 3, nil)
 	for _, test := range []struct {
 		name string
@@ -254,7 +254,7 @@ func enableAuthentication(t *testing.T, admin *clientv3.Client) {
 	}
 }
 
-func TestAuthentication(t *testing.T) {
+func TestAuthenticationErrorsAreClassified(t *testing.T) {
 	c := startCluster(t, 1, nil)
 	host := c.Endpoints()[0]
 	ctx := t.Context()
@@ -322,7 +322,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-func TestQuota(t *testing.T) {
+func TestFullDatabaseNamesTheQuotaFlag(t *testing.T) {
 	c := startCluster(t, 1, url.Values{"set.quota-backend-bytes": {"262144"}})
 	s := newSession(t, drivertest.Open(t, etcd.Open, c.URL()), "")
 	// etcd looks at the size that its file had when it was last written, which is

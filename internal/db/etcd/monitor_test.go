@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-// TestMonitor holds that commits are in the samples, that a member which is gone is missed,
-// and that the metrics follow the leader.
-func TestMonitor(t *testing.T) {
+// TestMonitorSamplesCommitsAndLostMembers checks that samples contain commits, that a lost member is missing, and
+// that the metrics follow the leader.
+func TestMonitorSamplesCommitsAndLostMembers(t *testing.T) {
 	c := startCluster(t, 3, nil)
 	d := drivertest.Open(t, etcd.Open, c.URL())
 	m := drivertest.Monitor(t, d)

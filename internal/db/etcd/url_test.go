@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLIsParsed(t *testing.T) {
 	for _, test := range []struct {
 		url  string
 		want config
@@ -29,7 +29,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestParseURLRefuses(t *testing.T) {
+func TestInvalidURLIsRefused(t *testing.T) {
 	kvtest.Refuses(t, func(url string) error { _, err := parseURL(url); return err }, map[string]string{
 		"postgres://h1":             "etcd://",
 		"etcd://":                   "host",
@@ -61,7 +61,7 @@ func TestParseURLRefuses(t *testing.T) {
 	})
 }
 
-func TestNoPieceOfThePassword(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "etcd", "h:1", []string{"", "/", "/?timeout=3s"}, "/?#", func(url string) (drivertest.Account, error) {
 		c, err := parseURL(url)
 		return drivertest.Account{Servers: strings.Join(c.nodes, ","), User: c.user, Password: c.password}, err

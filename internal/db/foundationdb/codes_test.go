@@ -9,8 +9,9 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// TestClassify holds what is known of each code, and that nothing else is believed.
-func TestClassify(t *testing.T) {
+// TestErrorCodesAreClassified checks the class of each error code, and that an unknown code is treated with the
+// least certainty.
+func TestErrorCodesAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		number         int
 		before, commit db.Class

@@ -21,7 +21,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-func TestFaults(t *testing.T) {
+func TestCommitOutcomesUnderNodeFaults(t *testing.T) {
 	c := startCluster(t, 3)
 	for _, test := range []struct {
 		name string
@@ -162,8 +162,9 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	kvtest.Put(t, openDatabase(t, c.URL()), at+"again", "1")
 }
 
-// TestNobody: a file that names nobody, or another server, is one sentence in time.
-func TestNobody(t *testing.T) {
+// TestUnreachableClusterIsReportedInTime checks that a cluster file without a running FoundationDB server gives
+// one sentence within the time limit.
+func TestUnreachableClusterIsReportedInTime(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	drivertest.Must(t, err)
 	defer l.Close()

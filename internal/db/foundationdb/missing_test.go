@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/db"
 )
 
-func TestMissing(t *testing.T) {
+func TestBuildWithoutLibraryIsExplained(t *testing.T) {
 	_, err := Open(t.Context(), "fdb:/etc/foundationdb/fdb.cluster")
 	if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "foundationdb-clients") || !strings.Contains(err.Error(), "-tags fdb") {
 		t.Errorf("without FoundationDB: %v", err)

@@ -22,7 +22,7 @@ const recorded = `{"client":{"coordinators":{"coordinators":[{"address":"10.0.0.
 "processes":{"b":{"address":"10.0.0.2:4500","version":"7.3.79","command_line":"fdbserver --knob_a=1 -p x --knob_b=2","excluded":true,"roles":[]},
 "a":{"address":"10.0.0.1:4500","version":"7.3.79","command_line":"fdbserver --knob_a=1","roles":[{"role":"storage"},{"role":"log"}]}}}}`
 
-func TestStatus(t *testing.T) {
+func TestClusterStatusIsParsed(t *testing.T) {
 	s, err := parseStatus([]byte(recorded))
 	if err != nil {
 		t.Fatal(err)

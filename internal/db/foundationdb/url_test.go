@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-func TestURL(t *testing.T) {
+func TestURLParametersAreParsedOrRefused(t *testing.T) {
 	plain := config{file: defaultFile, timeout: 5 * time.Second, library: library{api: 730, threads: 1}}
 	with := func(change func(*config)) config {
 		c := plain
@@ -50,8 +50,8 @@ func TestURL(t *testing.T) {
 	})
 }
 
-// TestFiles: a file of the URL that is not there is named.
-func TestFiles(t *testing.T) {
+// TestMissingFilesOfURLAreNamed checks that the error names a file of the URL that does not exist.
+func TestMissingFilesOfURLAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	for url, says := range map[string]string{
 		"fdb:x": "", "fdb:x?tls_ca=" + dir: "", "fdb:x?tls_ca=/no/ca": "tls_ca=/no/ca: no such file", "fdb:x?tls_key=/no/k": "tls_key=/no/k: ",
@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestClusterFile(t *testing.T) {
+func TestClusterFileIsParsedOrRefused(t *testing.T) {
 	for text, want := range map[string]clusterFile{
 		"a_1:b2@10.0.0.1:4500": {"a_1:b2@10.0.0.1:4500", []string{"10.0.0.1:4500"}},
 		"# made by hand\n\n  d:i@h1:1,[::1]:2:tls,10.0.0.3:4500:tls # so\n": {"d:i@h1:1,[::1]:2:tls,10.0.0.3:4500:tls", []string{"h1:1", "[::1]:2", "10.0.0.3:4500"}},

@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// TestRequest holds requests to what was seen to work on the server, whose own client
-// (scripts/infinisql.plib) packs them alike.
-func TestRequest(t *testing.T) {
+// TestRequestBytesMatchServersOwnClient compares requests with bytes that the server accepted. The server's own
+// client (scripts/infinisql.plib) encodes them in the same way.
+func TestRequestBytesMatchServersOwnClient(t *testing.T) {
 	for want, args := range map[string][]string{
 		"\x00\x00\x00\x00\x00\x00\x00\x0c\x0acreateuser\x90":      nil, // never what is no list, which ends the server
 		"\x00\x00\x00\x00\x00\x00\x00\x0e\x0acreateuser\x91\xa1t": {"t"},
@@ -31,7 +31,7 @@ func answer(length, status uint64, packed string) []byte {
 	return append(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, length), status), packed...)
 }
 
-func TestAnswers(t *testing.T) {
+func TestDamagedAnswersAreRefused(t *testing.T) {
 	if said, err := readAnswer(bytes.NewReader(answer(22, 0, "\x92\xa11\xa2ab"))); err != nil || !slices.Equal(said, []string{"1", "ab"}) {
 		t.Errorf("reads %q, %v", said, err)
 	}
@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever a server says, it is read or refused, in bounded memory.
+// FuzzAnswer checks that any answer of a server is read or refused in bounded memory.
 func FuzzAnswer(f *testing.F) {
 	f.Add(answer(22, 0, "\x92\xa11\xa2ab"))
 	f.Add(answer(17, 1, "\x90"))
@@ -75,8 +75,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestStatements compares the statements of records with the SQL that was seen to work on the server.
-func TestStatements(t *testing.T) {
+// TestRecordsBecomeSupportedSQL compares the statements for records with SQL that works on the server.
+func TestRecordsBecomeSupportedSQL(t *testing.T) {
 	counter := &db.Collection{Name: "t", ID: db.Integer, Fields: []db.Field{{Name: "balance", Type: db.Integer}}}
 	facts := &db.Collection{Name: "f", ID: db.Text, Fields: []db.Field{{Name: "value", Type: db.Text}}}
 	ledger := &db.Collection{Name: "l", ID: db.Integer, List: "legs", Items: []db.Field{{Name: "object", Type: db.Text}, {Name: "amount", Type: db.Integer}}}
@@ -113,7 +113,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-func TestRows(t *testing.T) {
+func TestRowsAreParsedOrRefused(t *testing.T) {
 	columns := []column{{"id", db.Integer, 0}, {"word", db.Text, 9}}
 	row, err := appendRow(nil, columns, [][]byte{[]byte("-7"), []byte("run   ")})
 	if err != nil || row[0].Int != -7 || string(row[1].Text) != "run" {
@@ -134,7 +134,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func TestCodes(t *testing.T) {
+func TestErrorCodesAreClassified(t *testing.T) {
 	for code, want := range map[string]db.Class{"55P03": db.Aborted, "42000": db.Aborted, "42601": db.Fatal, "28P01": db.Unavailable, "XX000": db.Fatal} {
 		if got := classify(code, wire.Before); got != want {
 			t.Errorf("%s is %v", code, got)

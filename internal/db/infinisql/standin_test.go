@@ -66,8 +66,9 @@ func (s *standIn) answer(b *pgproto3.Backend, sql string) {
 	b.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
 }
 
-// TestTransactionsOnTheWire compares the statements of transactions with what the server must get.
-func TestTransactionsOnTheWire(t *testing.T) {
+// TestTransactionSendsExpectedStatements compares the statements of each transaction with the statements that the
+// server must get.
+func TestTransactionSendsExpectedStatements(t *testing.T) {
 	var server standIn
 	address := drivertest.Serve(t, server.serve)
 	d, err := Open(t.Context(), "infinisql://u:p@"+address+"/d")

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLIsParsedOrRefused(t *testing.T) {
 	c, err := parseURL("infinisql://u:p%40@h/d?admin_port=99&procedures=/p&answer_timeout=3s")
 	if err != nil || c.sql != "h:15432" || c.admin != "h:99" || c.user != "u" || c.password != "p@" || c.domain != "d" || c.procedures != "/p" || c.answer.String() != "3s" {
 		t.Errorf("read as %+v, %v", c, err)
@@ -31,7 +31,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestPasswords(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "infinisql://", "h:98", []string{"/d", "/d?answer_timeout=3s"}, "/?#@", func(text string) (drivertest.Account, error) {
 		c, err := parseURL(text)
 		return drivertest.Account{User: c.user, Password: c.password, Servers: c.sql}, err

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-func TestParse(t *testing.T) {
+func TestURLParametersAreParsedOrRefused(t *testing.T) {
 	healthy := options{rate: 0.001, seed: 1, n: 5}
 	for _, tc := range []struct {
 		url  string
@@ -72,7 +72,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-func TestInfoAndClaim(t *testing.T) {
+func TestInfoListsSettingsAndClaimIsStrict(t *testing.T) {
 	d, err := Open("memory:?mutant=false-ack-on-crash&n=7&unknown=0.25")
 	must(t, err)
 	info, err := d.Info(t.Context())
@@ -93,7 +93,7 @@ func TestInfoAndClaim(t *testing.T) {
 	}
 }
 
-func TestMutantsAreAllPlanted(t *testing.T) {
+func TestEveryMutantReplacesTheHealthyStore(t *testing.T) {
 	checks := map[string]bool{"serializable": true, "strict": true, "durable": true, "no-ghost": true, "exactly-once": true,
 		"total": true, "ledger": true, "non-negative": true}
 	for _, m := range Mutants() {
@@ -108,7 +108,7 @@ func TestMutantsAreAllPlanted(t *testing.T) {
 	}
 }
 
-func TestSessionMisuse(t *testing.T) {
+func TestMisusedSessionReturnsFatalError(t *testing.T) {
 	d, err := Open("memory:")
 	must(t, err)
 	s, err := d.KVSession(t.Context(), db.SessionOptions{})
@@ -165,15 +165,15 @@ func TestSessionMisuse(t *testing.T) {
 	must(t, d.Close())
 }
 
-func TestAdds(t *testing.T) {
+func TestConcurrentAddsAreSummed(t *testing.T) {
 	d, err := Open("memory:")
 	must(t, err)
 	kvtest.Adds(t, "adds/", func() db.AddSession { return &session{database: d} })
 }
 
-// TestUnknownStaysTrue checks that the effect of an unanswered commit never changes, and that the session demands a
-// reset.
-func TestUnknownStaysTrue(t *testing.T) {
+// TestUnknownCommitNeverChangesLater checks that the effect of an unanswered commit never changes, and that the
+// session demands a reset.
+func TestUnknownCommitNeverChangesLater(t *testing.T) {
 	d, err := Open("memory:?unknown=1")
 	must(t, err)
 	s := &session{database: d}
@@ -199,7 +199,7 @@ func TestUnknownStaysTrue(t *testing.T) {
 	}
 }
 
-func TestAbort(t *testing.T) {
+func TestAbortedTransactionIsNotApplied(t *testing.T) {
 	d, err := Open("memory:?abort=1")
 	must(t, err)
 	s := &session{database: d}

@@ -63,9 +63,9 @@ func push(ctx context.Context, s db.KVSession) error {
 	return s.Commit(ctx)
 }
 
-// TestDirtyReadRefusesOnlyTheTransactionItCameFrom checks that another client that writes the same new key commits,
-// and that afterwards the transaction itself commits.
-func TestDirtyReadRefusesOnlyTheTransactionItCameFrom(t *testing.T) {
+// TestDirtyReadMutantAbortsOnlyTheWriter checks that another client that writes the same new key commits, and that
+// afterwards the transaction itself commits.
+func TestDirtyReadMutantAbortsOnlyTheWriter(t *testing.T) {
 	_, s := dirty(t, 2)
 	if err := push(t.Context(), s[0]); err == nil || db.ClassOf(err) != db.Aborted {
 		t.Fatalf("the first transaction: %v", err)
@@ -81,8 +81,9 @@ func TestDirtyReadRefusesOnlyTheTransactionItCameFrom(t *testing.T) {
 	}
 }
 
-// TestDirtyReadSparesASession checks that each session commits even if every transaction arms a shot.
-func TestDirtyReadSparesASession(t *testing.T) {
+// TestDirtyReadMutantLetsEverySessionCommit checks that each session commits even if the mutant may strike in
+// every transaction.
+func TestDirtyReadMutantLetsEverySessionCommit(t *testing.T) {
 	m, s := dirty(t, 2)
 	m.rate = 1
 	committed := [2]int{}

@@ -179,7 +179,7 @@ func leastDamage(mutant string, fired int) int {
 	return max(1, fired/2)
 }
 
-func TestMutantsShowThemselves(t *testing.T) {
+func TestEveryMutantIsDetected(t *testing.T) {
 	seeds := 2 // internal/dbtest has twenty, with the real checks
 	if testing.Short() {
 		seeds = 1
@@ -215,8 +215,8 @@ func mutants() []Mutant {
 	return slices.DeleteFunc(Mutants(), func(m Mutant) bool { return m.Name == "phantom" }) // this bank reads no ranges
 }
 
-// TestMutantsUnderNoise checks that honest refusals and lost answers hide no mutant.
-func TestMutantsUnderNoise(t *testing.T) {
+// TestAbortsAndLostAnswersHideNoMutant checks that honest refusals and lost answers hide no mutant.
+func TestAbortsAndLostAnswersHideNoMutant(t *testing.T) {
 	for _, m := range mutants() {
 		url := "memory:?unknown=0.01&abort=0.02&mutant=" + m.Name
 		b := openBank(t, url, 1000)
@@ -227,7 +227,7 @@ func TestMutantsUnderNoise(t *testing.T) {
 	}
 }
 
-func TestHealthyShowsNothing(t *testing.T) {
+func TestHealthyStoreHasNoAnomaly(t *testing.T) {
 	seeds := uint64(3)
 	if raceEnabled {
 		seeds = 1
@@ -243,8 +243,8 @@ func TestHealthyShowsNothing(t *testing.T) {
 	}
 }
 
-// TestNothingToSpoil only loads and reads: no mutant may damage a load.
-func TestNothingToSpoil(t *testing.T) {
+// TestMutantsDoNotDamageTheLoad checks that no mutant damages a database that is only loaded and read.
+func TestMutantsDoNotDamageTheLoad(t *testing.T) {
 	for _, m := range Mutants() {
 		b := openBank(t, "memory:?rate=1&mutant="+m.Name, 1000)
 		if found := b.finish().seen(); len(found) > 0 || b.d.Fired() != 0 {

@@ -7,9 +7,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestPhantom lets each of many transactions insert into the range that it has read. A transaction must see all
-// earlier inserts; with the mutant one is missing per shot.
-func TestPhantom(t *testing.T) {
+// TestPhantomMutantHidesInserts checks that a transaction sees all earlier inserts into the range that it reads.
+// With the mutant, some are missing.
+func TestPhantomMutantHidesInserts(t *testing.T) {
 	for _, mutant := range []string{"", "&mutant=phantom"} {
 		d, err := Open("memory:?rate=0.05" + mutant)
 		must(t, err)

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-func TestRanges(t *testing.T) {
+func TestRangeReadsSeeOwnWritesAndConflicts(t *testing.T) {
 	d, err := Open("memory:")
 	must(t, err)
 	kvtest.Ranges(t, "range/", func() db.RangeSession {

@@ -30,9 +30,9 @@ type snapshot struct {
 	entries   map[string]string
 }
 
-// TestStrictlySerializable replays all committed transactions in the order of their commits. Every read must match,
-// and the order must agree with real time.
-func TestStrictlySerializable(t *testing.T) {
+// TestHistoryIsStrictlySerializable replays all committed transactions in the order of their commits. Every read
+// must match, and the order must agree with real time.
+func TestHistoryIsStrictlySerializable(t *testing.T) {
 	for _, url := range []string{"memory:", "memory:?unknown=0.02&abort=0.05&seed=3"} {
 		t.Run(url, func(t *testing.T) {
 			d, err := Open(url)
@@ -184,7 +184,7 @@ func replay(t *testing.T, all []event, scans []snapshot) {
 	}
 }
 
-func TestConstraint(t *testing.T) {
+func TestConstraintRefusesInvalidValues(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		key        string
@@ -239,7 +239,7 @@ func put(t *testing.T, d *Database, key, value string) {
 	must(t, s.Commit(t.Context()))
 }
 
-func TestSnapshots(t *testing.T) {
+func TestReaderKeepsItsSnapshot(t *testing.T) {
 	d, err := Open("memory:")
 	must(t, err)
 	put(t, d, "a", "0")
@@ -267,8 +267,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestValidation runs another transaction between the read and the commit.
-func TestValidation(t *testing.T) {
+// TestChangedReadConflictsAtCommit runs another transaction between the read and the commit.
+func TestChangedReadConflictsAtCommit(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		read     string
@@ -307,8 +307,8 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestIndex compares the index with a sorted slice.
-func TestIndex(t *testing.T) {
+// TestIndexEqualsSortedSlice compares the index with a sorted slice.
+func TestIndexEqualsSortedSlice(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var x index
 	var want []string

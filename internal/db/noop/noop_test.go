@@ -57,7 +57,7 @@ func TestReadFindsDeclaredKeyspaces(t *testing.T) {
 	}
 }
 
-func TestFirstColumnIsPlentyAndOthersZero(t *testing.T) {
+func TestReadReturnsLargeBalanceAndZeros(t *testing.T) {
 	_, s := open(t, accounts)
 	out := make([]db.Entry, 1)
 	if err := s.Read(t.Context(), [][]byte{[]byte("a/7")}, out); err != nil {
@@ -69,7 +69,7 @@ func TestFirstColumnIsPlentyAndOthersZero(t *testing.T) {
 	}
 }
 
-func TestConstrainReachesOpenSessions(t *testing.T) {
+func TestOpenSessionsGetNewConstraints(t *testing.T) {
 	d, s := open(t)
 	if err := d.Constrain([]db.Keyspace{accounts}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestConstrainReachesOpenSessions(t *testing.T) {
 	}
 }
 
-func TestKeepsNothing(t *testing.T) {
+func TestWritesAreDiscarded(t *testing.T) {
 	d, s := open(t, accounts)
 	ctx := t.Context()
 	if err := s.Begin(ctx, false); err != nil {
@@ -119,7 +119,7 @@ func TestKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestClaimsNothing(t *testing.T) {
+func TestClaimedIsolationIsUnknown(t *testing.T) {
 	d, _ := open(t)
 	for _, name := range []string{"", "none"} {
 		claim, err := d.Claim(name)

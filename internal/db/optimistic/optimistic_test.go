@@ -11,9 +11,8 @@ import (
 
 const many = 16 // writes of a transaction
 
-// TestLikeAMap compares the writes with a map, through few writes and many, with
-// everything used again.
-func TestLikeAMap(t *testing.T) {
+// TestWritesBehaveLikeAMap compares the writes with a map, for few and many writes, with reused buffers.
+func TestWritesBehaveLikeAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s Writes
 	for round := range 200 {
@@ -45,7 +44,7 @@ func TestLikeAMap(t *testing.T) {
 	}
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestWritesAllocateNothing(t *testing.T) {
 	tier.SkipUnderRace(t)
 	var s Writes
 	keys := make([][]byte, many/2)

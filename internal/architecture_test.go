@@ -272,7 +272,7 @@ func TestPackageNamesMeanSomething(t *testing.T) {
 }
 
 // namesDatabase are the files that name a database besides its folders: the registry.
-var namesDatabase = []string{"registry/databases.go", "registry/servers.go", "cli/help.go"}
+var namesDatabase = []string{"registry/list.go", "cli/help.go"}
 
 // TestDatabasesAreNamedOnce checks that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.
@@ -292,7 +292,7 @@ func TestDatabasesAreNamedOnce(t *testing.T) {
 			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && !imported[text.Pos()] && name.MatchString(text.Value) {
 				named[path] = true
 				if !slices.Contains(namesDatabase, path) {
-					t.Errorf("%s names the database of %s: databases are named in their folders, in registry/databases.go and in registry/servers.go", set.Position(text.Pos()), text.Value)
+					t.Errorf("%s names the database of %s: databases are named in their folders, and by one entry in registry/list.go", set.Position(text.Pos()), text.Value)
 				}
 			}
 			return true

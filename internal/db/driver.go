@@ -3,11 +3,15 @@ package db
 import (
 	"context"
 	"net/url"
+	"regexp"
 )
 
 // Driver holds what a database's folder says of it. A registry lists one Driver for each database.
 type Driver struct {
 	Schemes []string // of its URL; the first is the one to use
+	Also    []string // other names that people write, in lower case
+	// Foreign matches an address of the database as libraries and other tools write it; nil: none is known.
+	Foreign *regexp.Regexp
 	// About is the form of the URL, two spaces, and what the database is.
 	About    string
 	Port     string // of a server whose address has none

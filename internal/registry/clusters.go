@@ -57,7 +57,7 @@ func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 	}
 	if kind.Name == "" {
 		return kind, o, exit.Usagef("%q is no cluster that stroppy can start; %s",
-			name, spelling.Hint(name, names, serverMeanings, "`stroppy list clusters` shows those that it can"))
+			name, spelling.Hint(name, names, meanings(), "`stroppy list clusters` shows those that it can"))
 	}
 	o.Nodes = kind.nodes
 	if counted {

@@ -1,5 +1,5 @@
 // Package registry lists the databases, clusters and workloads of this build. It is the only
-// package that knows concrete ones: each has one entry here.
+// package that knows concrete ones. Each database has one entry in list.go.
 package registry
 
 import (
@@ -18,15 +18,15 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
-	"stroppy/internal/db/noop"
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/exit"
 	"stroppy/internal/spelling"
 )
 
-// ReadsAlone and primaryAlone are how one server of a URL is asked for: see database.
+// ReadsAlone sets what reads one server of a URL. It reports whether the database can do that.
 func (d Database) ReadsAlone(query url.Values) bool { return d.Alone != nil && d.Alone(query) }
 
+// PrimaryAlone sets what reaches one server of a URL if it takes writes. It reports whether the database can do that.
 func (d Database) PrimaryAlone(query url.Values) bool { return d.Primary != nil && d.Primary(query) }
 
 // ServersOf are the servers of a database's URL, each HOST:PORT with the URL by which how
@@ -84,13 +84,6 @@ type Database struct {
 	servant  *cobra.Command // what this program is when a cluster starts it as a node
 }
 
-// Databases is the registry: a database is a folder in internal/db, one in
-// internal/cluster where this program can start it, and an entry here.
-func Databases() []Database {
-	list := []Database{{Driver: sqlite.Driver}, {Driver: memory.Driver}, {Driver: noop.Driver}}
-	return slices.Insert(list, 1, servers()...)
-}
-
 // FileSchemes returns the schemes of databases that are files.
 func FileSchemes() (schemes []string) {
 	for _, d := range Databases() {
@@ -105,7 +98,7 @@ func FileSchemes() (schemes []string) {
 const leftOut = "its tag embedded leaves out all databases with servers: build it without that tag"
 
 // OwnScheme is the scheme of the embedded database in a run's directory.
-const OwnScheme = "sqlite"
+const OwnScheme = sqlite.Scheme
 
 // starter hands on values of a concrete type, which count only without an error.
 func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
@@ -139,35 +132,24 @@ func Open(ctx context.Context, url string, isolations ...string) (db.Database, e
 	return nil, err
 }
 
-// serverMeanings are other names of databases, for the schemes and clusters of this program.
-var serverMeanings = map[string]string{
-	"pg": "postgres", "psql": "postgres", "pgsql": "postgres", "patroni": "postgres", "crdb": "cockroach", "foundationdb": "fdb",
-	"mariadb": "mysql", "percona": "mysql", "tidb": "mysql", "mysqli": "mysql", "mongo": "mongodb", "mongodb+srv": "mongodb",
-	"valkey": "redis", "sqlite3": OwnScheme, "file": OwnScheme,
-}
-
-// foreignURLs are addresses as libraries and other tools write them, with the scheme of this
-// program for what each is of.
-var foreignURLs = []struct {
-	form   *regexp.Regexp
-	scheme string
-}{
-	{regexp.MustCompile(`(?i)^jdbc:postgresql:`), "postgres"},
-	{regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb):`), "mysql"},
-	{regexp.MustCompile(`(?i)^jdbc:sqlite:`), OwnScheme},
-	{regexp.MustCompile(`^.*@(tcp|unix)?[46]?\(.*\)/`), "mysql"},
-	{regexp.MustCompile(`(?i)^\s*(host|hostaddr|port|dbname|user)\s*=`), "postgres"},
-	{regexp.MustCompile(`(?i)^[^:@]*\.(db|sqlite3?)$|^[.~]{0,2}/[^:@]*$`), OwnScheme},
+// meanings returns other names of databases, each with the scheme of its database.
+func meanings() map[string]string {
+	names := map[string]string{}
+	for _, d := range Databases() {
+		for _, name := range d.Also {
+			names[name] = d.Schemes[0]
+		}
+	}
+	return names
 }
 
 // writtenHere returns the form of an address that is written as other programs write it; empty if
 // the form is not known. It contains nothing of the address.
 func writtenHere(url string) string {
-	for _, f := range foreignURLs {
-		for _, d := range Databases() {
-			if form, _, _ := strings.Cut(d.About, "  "); d.Schemes[0] == f.scheme && f.form.MatchString(url) {
-				return form
-			}
+	for _, d := range slices.Backward(Databases()) { // the first one is a file: nearly any text is the form of a path
+		if d.Foreign != nil && d.Foreign.MatchString(url) {
+			form, _, _ := strings.Cut(d.About, "  ")
+			return form
 		}
 	}
 	return ""
@@ -194,11 +176,11 @@ func Find(url string) (Database, error) {
 	if !found {
 		return Database{}, exit.Usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
 	}
-	if len(servers()) == 0 {
+	if len(ClusterKinds()) == 0 {
 		return Database{}, exit.Usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	const unknown = "no database is known by the scheme %s:"
-	if near, found := serverMeanings[strings.ToLower(scheme)]; found {
+	if near, found := meanings()[strings.ToLower(scheme)]; found {
 		return Database{}, exit.Usagef(unknown+", and the nearest scheme is %s:", scheme, near)
 	}
 	if near, found := spelling.Near(scheme, schemes); found {

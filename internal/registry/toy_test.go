@@ -8,9 +8,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// TestEachDatabaseHasOneEntry looks for the Driver of each folder of a database in list.go. One entry names it, and
+// only three kinds of clusters ask the folder for more.
+func TestEachDatabaseHasOneEntry(t *testing.T) {
+	drivers, err := filepath.Glob("../db/*/driver.go")
+	if err != nil || len(drivers) < 13 {
+		t.Fatalf("%d folders have a driver, %v", len(drivers), err)
+	}
+	more := map[string]int{"foundationdb": 2, "infinisql": 1, "voltdb": 1}
+	source, err := os.ReadFile("list.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range drivers {
+		name := filepath.Base(filepath.Dir(path))
+		uses := regexp.MustCompile(`\b`+name+`\.[A-Z]`).FindAllIndex(source, -1)
+		if entries := strings.Count(string(source), "{Driver: "+name+".Driver"); entries != 1 || len(uses) != 1+more[name] {
+			t.Errorf("list.go has %d entries of %s, and uses its folder %d times", entries, name, len(uses))
+		}
+	}
+}
 
 // TestNewDriverWorkloadAndCheckNeedOneEntryEach checks that a database, a workload or a check is added as one
 // folder or file and one entry of a list.
@@ -45,8 +67,8 @@ func TestNewDriverWorkloadAndCheckNeedOneEntryEach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add("db/toysql", "toysql", "registry/servers.go", "return []Database{", "{Driver: toysql.Driver},")
-	add("db/toystore", "toystore", "registry/servers.go", "return []Database{", "{Driver: toystore.Driver},")
+	add("db/toysql", "toysql", "registry/list.go", "return []Database{", "{Driver: toysql.Driver},")
+	add("db/toystore", "toystore", "registry/list.go", "return []Database{", "{Driver: toystore.Driver},")
 	add("workload/toywork", "toywork", "registry/workloads.go", "return scenario.Workloads{", "toywork.Spec(),")
 	add("workload/kv", "toycheck", "workload/kv/spec.go", "return []check.Declared{", "toycheck(),")
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
@@ -60,6 +82,16 @@ func TestNewDriverWorkloadAndCheckNeedOneEntryEach(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "stroppy/cmd/stroppy")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	listed, _ := exec.CommandContext(t.Context(), program, "list", "databases").Output()
+	if !strings.Contains(string(listed), "toysql:PATH") || !strings.Contains(string(listed), "toystore:") {
+		t.Errorf("the databases are\n%s", listed)
+	}
+	for address, says := range map[string]string{"toylite:x": "the nearest scheme is toysql:", "toy of mine": "here it is written toysql:PATH"} {
+		out, _ := exec.CommandContext(t.Context(), program, "run", "bank", "--db", address).CombinedOutput()
+		if !strings.Contains(string(out), says) {
+			t.Errorf("the address %q gives %s", address, out)
+		}
 	}
 	for _, c := range []struct{ args, out string }{
 		{"run bank --db toysql:" + filepath.Join(dir, "bank.db"), "VALID"},

@@ -36,10 +36,13 @@ import (
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/foundationdb"
 	"stroppy/internal/db/infinisql"
+	"stroppy/internal/db/memory"
 	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/mysql"
+	"stroppy/internal/db/noop"
 	"stroppy/internal/db/postgres"
 	"stroppy/internal/db/redis"
+	"stroppy/internal/db/sqlite"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/db/wire"
 	"stroppy/internal/exit"
@@ -64,10 +67,12 @@ func ConnectFromThose(ctx context.Context, addresses []netip.Addr) (context.Cont
 	return wire.WithLocalAddresses(ctx, addresses), nil
 }
 
-// servers are the entries of databases that do not work in this process. The build tag
-// embedded leaves them out, and with them most of what a build has to compile.
-func servers() []Database {
+// Databases returns one entry for each database: the Driver of its folder, and the clusters of it that this
+// program can start. The build tag embedded leaves out databases with servers, and with them most of what a
+// build has to compile.
+func Databases() []Database {
 	return []Database{
+		{Driver: sqlite.Driver},
 		{Driver: postgres.Driver, Clusters: []ClusterKind{
 			{"postgres", "postgres:N[?synchronous=on&pooler=transaction]  a PostgreSQL primary with standbys and Patroni; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(postgrescluster.Start)},
 			inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG, or Zalando's (experimental)", 3, 9),
@@ -106,6 +111,8 @@ func servers() []Database {
 		{Driver: redis.Driver, Clusters: []ClusterKind{
 			{"redis", "redis:N[?wait=1]  a Redis primary with asynchronous replicas and Sentinels", 2, 5, starter(rediscluster.Start)},
 		}},
+		{Driver: memory.Driver},
+		{Driver: noop.Driver},
 	}
 }
 

@@ -33,8 +33,9 @@ func (w writers) Write(ctx context.Context, _ int) error {
 	return w.write(ctx)
 }
 
-// TestReached checks where Chaos Mesh can inject faults into a volume, and why it cannot elsewhere.
-func TestReached(t *testing.T) {
+// TestVolumeFaultNeedsWritableMount checks at which mounts Chaos Mesh can inject disk faults, and that the error
+// names the cause elsewhere.
+func TestVolumeFaultNeedsWritableMount(t *testing.T) {
 	yes := true
 	readOnly := &corev1.SecurityContext{ReadOnlyRootFilesystem: &yes}
 	mount := func(paths ...string) (mounts []corev1.VolumeMount) {
@@ -98,8 +99,8 @@ func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *vol
 	return &volume{node: &node{cluster: c, pod: "x"}, pod: "1", server: "a", within: seenWithin, before: 20 * time.Millisecond, fault: &chaos{cluster: c}}
 }
 
-// TestStill checks that a fault ends with the server that had it.
-func TestStill(t *testing.T) {
+// TestDiskFaultEndsWithItsServer checks that a fault ends with the server that had it.
+func TestDiskFaultEndsWithItsServer(t *testing.T) {
 	pod := withDisk("x", "a")
 	v := faulty(pod, logged{}, nil)
 	if err := v.still(t.Context()); err != nil {
@@ -116,8 +117,8 @@ func TestStill(t *testing.T) {
 
 const noSpaceLeft = "write /data/x: No space left on device"
 
-// TestNoRoom checks when a volume counts as full.
-func TestNoRoom(t *testing.T) {
+// TestFullVolumeIsRecognized checks when a volume counts as full.
+func TestFullVolumeIsRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
 		write      error
 		end        *ending
@@ -143,8 +144,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestSlowed checks when a disk counts as slow, and when it does not any more.
-func TestSlowed(t *testing.T) {
+// TestSlowDiskIsRecognized checks when a disk counts as slow, and when it no longer does.
+func TestSlowDiskIsRecognized(t *testing.T) {
 	const before, perCall = 20 * time.Millisecond, 50 * time.Millisecond
 	for name, c := range map[string]struct {
 		times      [writesSeen]int64 // milliseconds
@@ -170,9 +171,9 @@ func TestSlowed(t *testing.T) {
 	}
 }
 
-// TestFullVolume checks the effect of a full volume. If a write shows it, it lasts until the heal, which is verified.
-// If the server ends, the effect ends by itself.
-func TestFullVolume(t *testing.T) {
+// TestFullVolumeLastsUntilHeal checks the effect of a full volume. If a write shows it, it lasts until the heal,
+// which is verified. If the server ends, the effect ends by itself.
+func TestFullVolumeLastsUntilHeal(t *testing.T) {
 	ended := func() *corev1.Pod {
 		pod := withDisk("x", "a")
 		pod.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
@@ -223,8 +224,8 @@ func TestFullVolume(t *testing.T) {
 	}
 }
 
-// TestSlowVolume checks that successive writes show a slow volume and its heal.
-func TestSlowVolume(t *testing.T) {
+// TestSlowVolumeIsSeenAndHealed checks that successive writes show a slow volume and its heal.
+func TestSlowVolumeIsSeenAndHealed(t *testing.T) {
 	const slow, ok = 250 * time.Millisecond, 20 * time.Millisecond
 	for name, c := range map[string]struct {
 		with, after []time.Duration // durations of the writes in turn

@@ -23,8 +23,8 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestDirections checks that the directions cut exactly the given cuts.
-func TestDirections(t *testing.T) {
+// TestDirectionsCutExactlyGivenLinks checks that the directions cut exactly the given cuts.
+func TestDirectionsCutExactlyGivenLinks(t *testing.T) {
 	cut := func(pairs ...int) (list []fault.Cut) {
 		for i := 0; i < len(pairs); i += 2 {
 			list = append(list, fault.Cut{From: pairs[i], To: pairs[i+1]})
@@ -62,8 +62,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// TestParameters checks that valid parameters are read and invalid ones are refused by name.
-func TestParameters(t *testing.T) {
+// TestParametersRejectInvalidValues checks that valid parameters are read and invalid ones are refused by name.
+func TestParametersRejectInvalidValues(t *testing.T) {
 	k := &Kind{Name: "thing", Image: "example/thing", Version: "1", Disk: "1Gi", Settings: func(name, _ string) error {
 		if name == "own" {
 			return errors.New("the cluster sets it itself")
@@ -110,9 +110,9 @@ func podAt(ip, uid string) *corev1.Pod {
 	return p
 }
 
-// TestRelay checks that a relay connects to the present pod, that its connections end with the pod, and that it
-// leaves none open.
-func TestRelay(t *testing.T) {
+// TestRelayFollowsPresentPod checks that a relay connects to the present pod, that its connections end with the
+// pod, and that it leaves none open.
+func TestRelayFollowsPresentPod(t *testing.T) {
 	serve := func(ip, greeting string) int {
 		l, err := net.Listen("tcp", ip+":0")
 		if err != nil {
@@ -182,9 +182,9 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestProbing checks that a probe distinguishes a server that answers, refuses, or is silent. It must answer only
-// requests with its token.
-func TestProbing(t *testing.T) {
+// TestProbeTellsRefusalFromSilence checks that a probe distinguishes a server that answers, refuses, or is silent.
+// It must answer only requests with its token.
+func TestProbeTellsRefusalFromSilence(t *testing.T) {
 	server := httptest.NewServer(probing("secret"))
 	t.Cleanup(server.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,8 +239,8 @@ func TestProbing(t *testing.T) {
 	}
 }
 
-// TestWorse checks when a link counts as worse than before.
-func TestWorse(t *testing.T) {
+// TestDegradedLinkIsRecognized checks when a link counts as worse than before.
+func TestDegradedLinkIsRecognized(t *testing.T) {
 	ms := time.Millisecond
 	round := func(sent, lost int, median time.Duration) measured {
 		return measured{sent: sent, lost: lost, median: median}

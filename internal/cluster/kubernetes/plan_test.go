@@ -73,9 +73,9 @@ func alike(a, b error) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 }
 
-// TestPlan checks that a dry run without an API server refuses the same faults as a real start, with the same errors.
-// In the real start all faults of Chaos Mesh are allowed.
-func TestPlan(t *testing.T) {
+// TestDryRunRejectsFaultsLikeStart checks that a dry run without an API server refuses the same faults as a real
+// start, with the same errors. In the real start all faults of Chaos Mesh are allowed.
+func TestDryRunRejectsFaultsLikeStart(t *testing.T) {
 	file := chaosFile(t)
 	scripts := faults(t, file)
 	client := foundationdb.Client{Missing: func() error { return nil }}
@@ -120,9 +120,9 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfRun checks that a dry run of k8s/etcd refuses the same faults, with the same errors, as a run with real
-// members. No pods run: the members' pods are only marked as ready.
-func TestPlanOfRun(t *testing.T) {
+// TestDryRunOfEtcdRejectsFaultsLikeRun checks that a dry run of k8s/etcd refuses the same faults, with the same
+// errors, as a run with real members. No pods run: the members' pods are only marked as ready.
+func TestDryRunOfEtcdRejectsFaultsLikeRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}

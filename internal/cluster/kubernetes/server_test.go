@@ -25,9 +25,9 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestServer runs the tests that need a real API server. It has no controllers: no pod runs, and owned objects are
-// not deleted.
-func TestServer(t *testing.T) {
+// TestClusterOnRealAPIServer checks the handling of objects and faults with a real API server. It has no
+// controllers: no pod runs, and owned objects are not deleted.
+func TestClusterOnRealAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}

@@ -21,8 +21,8 @@ import (
 	"stroppy/internal/cluster/wait"
 )
 
-// TestBounded checks how many processors a container may use.
-func TestBounded(t *testing.T) {
+// TestContainerLimitBoundsProcessors checks how many processors a container may use.
+func TestContainerLimitBoundsProcessors(t *testing.T) {
 	for limit, want := range map[string]float64{"": 4, "500m": 0.5, "2": 2, "16": 4} {
 		c := corev1.Container{}
 		if limit != "" {
@@ -34,8 +34,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestCores reads the number of processors of a machine.
-func TestCores(t *testing.T) {
+// TestParseNumberOfProcessors checks that the number of processors is read from a machine's metrics.
+func TestParseNumberOfProcessors(t *testing.T) {
 	const metrics = "# TYPE machine_cpu_cores gauge\nmachine_cpu_physical_cores{a=\"b\"} 1\n"
 	for text, want := range map[string]float64{
 		metrics + "machine_cpu_cores{boot_id=\"x y\",machine_id=\"\"} 2\n": 2,
@@ -67,8 +67,8 @@ func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
 	}
 }
 
-// TestStressSeen checks when processors count as stressed, and when they do not any more.
-func TestStressSeen(t *testing.T) {
+// TestStressIsRecognized checks when processors count as stressed, and when they no longer do.
+func TestStressIsRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
 		with, after []float64 // processor use of the pod between measurements in turn, the last one for ever
 		pod         *corev1.Pod
@@ -119,8 +119,8 @@ func TestStressSeen(t *testing.T) {
 	}
 }
 
-// TestStressBefore checks that the time before the load does not count as the time before the fault.
-func TestStressBefore(t *testing.T) {
+// TestUsageBeforeLoadIsNoBaseline checks that the time before the load does not count as the time before the fault.
+func TestUsageBeforeLoadIsNoBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
 		s := &stressed{node: &node{cluster: &Cluster{meter: m}}, pod: "1"}
@@ -145,8 +145,8 @@ func TestStressBefore(t *testing.T) {
 	})
 }
 
-// TestRiseOf checks by how much the use of a pod must rise.
-func TestRiseOf(t *testing.T) {
+// TestStressNeedsRiseInUse checks by how much the use of a pod must rise.
+func TestStressNeedsRiseInUse(t *testing.T) {
 	for _, c := range []struct {
 		before, taken, most, want float64
 		says                      string
@@ -165,8 +165,8 @@ func TestRiseOf(t *testing.T) {
 	}
 }
 
-// TestStressUnknown checks that the use is unknown before two measurements.
-func TestStressUnknown(t *testing.T) {
+// TestUsageNeedsTwoMeasurements checks that the use is unknown before two measurements.
+func TestUsageNeedsTwoMeasurements(t *testing.T) {
 	m := &meter{latest: map[types.UID]cluster.Usage{"1": {}}, earlier: map[types.UID]cluster.Usage{}}
 	_, _, err := m.rate("1")
 	says(t, err, "has not measured its pod twice")

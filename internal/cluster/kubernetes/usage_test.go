@@ -9,8 +9,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// TestSummary reads a kubelet's summary. Missing values are unknown, and volumes other than the data do not count.
-func TestSummary(t *testing.T) {
+// TestParseUsageFromKubeletSummary checks that a kubelet's summary is read. Missing values are unknown, and
+// volumes other than the data do not count.
+func TestParseUsageFromKubeletSummary(t *testing.T) {
 	m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
 	must(t, m.take([]byte(`{"node": {}, "pods": [
 		{"podRef": {"uid": "a"}, "cpu": {"time": "2026-01-01T00:00:10Z", "usageCoreNanoSeconds": 2500000000}, "memory": {"workingSetBytes": 77},

@@ -45,10 +45,10 @@ func holds(t *testing.T, o *unstructured.Unstructured, want any, path ...string)
 	}
 }
 
-// TestPublicOperator checks that the resource of the public operator is applied and removed. There is no operator,
-// and its definition is minimal (testdata). So the test does not show that the operator's own schema accepts the
-// resource.
-func TestPublicOperator(t *testing.T) {
+// TestPublicOperatorResourceIsAppliedAndRemoved checks that the resource of the public operator is applied and
+// removed. There is no operator, and its definition is minimal (testdata). So the test does not show that the
+// operator's own schema accepts the resource.
+func TestPublicOperatorResourceIsAppliedAndRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -71,8 +71,8 @@ func TestPublicOperator(t *testing.T) {
 	holds(t, o, "4Gi", "spec", "resources", "limits", "memory")
 }
 
-// TestNewerOperator checks that the newer operator's own schema accepts its resource.
-func TestNewerOperator(t *testing.T) {
+// TestNewerOperatorAcceptsResource checks that the newer operator's own schema accepts its resource.
+func TestNewerOperatorAcceptsResource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -92,8 +92,9 @@ func TestNewerOperator(t *testing.T) {
 	}
 }
 
-// TestNames checks how the pods are found, and the addresses of the servers for clients outside and inside pods.
-func TestNames(t *testing.T) {
+// TestServersAreFoundByLabelsAndAddresses checks how the pods are found, and the addresses of the servers for clients
+// outside and inside pods.
+func TestServersAreFoundByLabelsAndAddresses(t *testing.T) {
 	k := Kind()
 	for i, want := range []string{
 		"app.kubernetes.io/component=database,app.kubernetes.io/instance=bank,app.kubernetes.io/name=cockroachdb", "crdb.cockroachlabs.com/cluster=bank",

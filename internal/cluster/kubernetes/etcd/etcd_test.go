@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestAccepted checks that a real API server accepts the rendered objects, even if it enforces the restricted level
-// of the Pod Security Standards.
-func TestAccepted(t *testing.T) {
+// TestAPIServerAcceptsRenderedObjects checks that a real API server accepts the rendered objects, even if it
+// enforces the restricted level of the Pod Security Standards.
+func TestAPIServerAcceptsRenderedObjects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -72,8 +72,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestFlags checks that the members find each other, and that a later member joins them.
-func TestFlags(t *testing.T) {
+// TestFlagsConnectMembers checks that the members find each other, and that a later member joins them.
+func TestFlagsConnectMembers(t *testing.T) {
 	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Settings: [][2]string{{"snapshot-count", "1000"}}}
 	list := flags(s)
 	for _, want := range []string{

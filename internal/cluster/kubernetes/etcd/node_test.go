@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestOnNode tests a database in pods on a real node. It starts. Its pods are killed, stopped and replaced by empty
-// ones, and stay down as long as needed. Leadership moves. In the end nothing is left.
-func TestOnNode(t *testing.T) {
+// TestPodsRecoverFromFaultsOnRealNode checks that a database in pods on a real node recovers when pods are killed,
+// stopped or replaced, or the leader moves. In the end nothing is left.
+func TestPodsRecoverFromFaultsOnRealNode(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		namespace := n.Namespace(t)
 		began := time.Now()
@@ -83,9 +83,9 @@ func TestOnNode(t *testing.T) {
 	}, etcdImage())
 }
 
-// TestForwarded checks that a database is reached through the API server by many connections, which end with their
-// pod. It also checks that an existing database is used by its labels.
-func TestForwarded(t *testing.T) {
+// TestForwardedConnectionsEndWithPod checks that a database is reached through the API server by many connections,
+// which end with their pod. It also checks that an existing database is used by its labels.
+func TestForwardedConnectionsEndWithPod(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		namespace := n.Namespace(t)
 		start := func(more ...string) cluster.Cluster {

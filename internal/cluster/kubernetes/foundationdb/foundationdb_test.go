@@ -40,8 +40,8 @@ func spec(t *testing.T, nodes int, params map[string]string, change func(*kubern
 	return s
 }
 
-// TestRender checks that the resource contains the requested properties.
-func TestRender(t *testing.T) {
+// TestRenderedResourceHasRequestedProperties checks that the resource contains the requested properties.
+func TestRenderedResourceHasRequestedProperties(t *testing.T) {
 	object := func(s *kubernetes.Spec) func(path ...string) any {
 		objects := render(s)
 		if len(objects) != 1 {
@@ -101,9 +101,9 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRefuses checks that impossible requests are refused before anything is asked, even in a program without a
-// driver of FoundationDB.
-func TestRefuses(t *testing.T) {
+// TestInvalidRequestsAreRejectedAtOnce checks that impossible requests are refused before anything is asked, even
+// in a program without a driver of FoundationDB.
+func TestInvalidRequestsAreRejectedAtOnce(t *testing.T) {
 	missing := errors.New("it was built without FoundationDB")
 	k := Kind(Client{Missing: func() error { return missing }})
 	for query, says := range map[string]string{
@@ -128,8 +128,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestReconciled checks which states of the operator's status are not healthy.
-func TestReconciled(t *testing.T) {
+// TestUnreconciledStatusIsUnhealthy checks which states of the operator's status are not healthy.
+func TestUnreconciledStatusIsUnhealthy(t *testing.T) {
 	for change, says := range map[string]string{
 		"": "", "available": "as available", "healthy": "lack copies", "fullReplication": "lack copies", "reconciled": "generation 1 of 2",
 		"hasUnhealthyProcess": "still has to do: hasUnhealthyProcess", "hasPendingRemoval": "",
@@ -155,8 +155,9 @@ func TestReconciled(t *testing.T) {
 	}
 }
 
-// TestWhole checks states of a cluster that must not lose a node now.
-func TestWhole(t *testing.T) {
+// TestUnhealthyStatusIsRejectedWithCause checks that each status of a cluster that cannot lose a node now is
+// rejected with its cause.
+func TestUnhealthyStatusIsRejectedWithCause(t *testing.T) {
 	for says, change := range map[string]func(*state){
 		"not available": func(s *state) { s.Available = false }, `is at "recruiting"`: func(s *state) { s.Recovery = "recruiting" }, "in the state": func(s *state) { s.Healthy = false },
 		"loss of 1 nodes": func(s *state) { s.Spare = 0 }, "coordinators at a:1": func(s *state) { s.Unreachable = []string{"a:1"} },
@@ -188,9 +189,9 @@ func (f failing) State(ctx context.Context) ([]byte, error) {
 
 func (failing) Close() error { return nil }
 
-// TestAsk checks that a client without an answer is replaced, because the next one uses the coordinators of that
-// time. It must not be replaced if the caller gave up.
-func TestAsk(t *testing.T) {
+// TestSilentClientIsReplaced checks that a client without an answer is replaced, because the next one uses the
+// coordinators of that time. It must not be replaced if the caller gave up.
+func TestSilentClientIsReplaced(t *testing.T) {
 	opened := 0
 	d := &database{lock: wait.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
 		if opened++; url != "fdb:x" {
@@ -212,10 +213,10 @@ func TestAsk(t *testing.T) {
 	must(t, d.Close())
 }
 
-// TestCluster uses a real API server with stand-ins for the operator and FoundationDB. A cluster is made, followed
-// when its coordinators move, hurt, and removed. The operator's definition is minimal (testdata). So the test does
-// not show that its own schema accepts the resource.
-func TestCluster(t *testing.T) {
+// TestClusterIsCreatedFollowedAndRemoved checks that a cluster is created, followed when its coordinators move,
+// hurt, and removed. It uses a real API server with stand-ins for the operator and FoundationDB. The operator's
+// definition is minimal (testdata). So the test does not show that its own schema accepts the resource.
+func TestClusterIsCreatedFollowedAndRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}

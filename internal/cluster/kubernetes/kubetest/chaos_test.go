@@ -18,9 +18,9 @@ import (
 
 var kills = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "podchaos"}
 
-// TestChaosMesh checks that Chaos Mesh kills a pod and cuts a pod off, that the servers in the pods notice, and that
-// the cut ends.
-func TestChaosMesh(t *testing.T) {
+// TestChaosMeshKillsAndCutsOffPods checks that Chaos Mesh kills a pod and cuts a pod off, that the servers in the
+// pods notice, and that the cut ends.
+func TestChaosMeshKillsAndCutsOffPods(t *testing.T) {
 	OnNode(t, func(t *testing.T, n *Node) {
 		n.StartChaosMesh(t)
 		space := n.Namespace(t)

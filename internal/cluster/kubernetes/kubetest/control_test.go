@@ -25,8 +25,8 @@ var (
 	cuts   = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"}
 )
 
-// TestControlPlane checks that the API server authorizes and validates like a real cluster.
-func TestControlPlane(t *testing.T) {
+// TestControlPlaneAuthorizesAndValidates checks that the API server authorizes and validates like a real cluster.
+func TestControlPlaneAuthorizesAndValidates(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -81,8 +81,8 @@ func clientOf(t *testing.T, kubeconfig string) dynamic.Interface {
 	return client
 }
 
-// TestKilled checks that a killed test leaves nothing behind.
-func TestKilled(t *testing.T) {
+// TestKilledTestLeavesNoControlPlane checks that a killed test leaves nothing behind.
+func TestKilledTestLeavesNoControlPlane(t *testing.T) {
 	const name = "KUBETEST_KILLED"
 	if os.Getenv(name) != "" {
 		os.Stdout.WriteString("folder " + Start(t).Dir + "\n")
@@ -92,7 +92,7 @@ func TestKilled(t *testing.T) {
 		t.Skip("starts Kubernetes")
 	}
 	assets(t, "etcd", "kube-apiserver")
-	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledTestLeavesNoControlPlane$")
 	cmd.Env = append(os.Environ(), name+"=yes")
 	out, err := cmd.StdoutPipe()
 	must(t, err)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestNode checks that pods of a StatefulSet run, find each other by name, have volumes, and can be reached from
-// here.
-func TestNode(t *testing.T) {
+// TestPodsRunOnNode checks that pods of a StatefulSet run, find each other by name, have volumes, and can be
+// reached from here.
+func TestPodsRunOnNode(t *testing.T) {
 	OnNode(t, func(t *testing.T, n *Node) {
 		space := n.Namespace(t)
 		began := time.Now()
@@ -105,8 +105,8 @@ func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
 	return address
 }
 
-// TestPostgreSQL checks that an image of this machine's programs runs with their libraries.
-func TestPostgreSQL(t *testing.T) {
+// TestPostgreSQLImageRuns checks that an image of this machine's programs runs with their libraries.
+func TestPostgreSQLImageRuns(t *testing.T) {
 	const name = "stroppy.test/postgres:debian"
 	OnNode(t, func(t *testing.T, n *Node) {
 		space := n.Namespace(t)
@@ -135,9 +135,9 @@ func TestPostgreSQL(t *testing.T) {
 	}, PostgreSQL(t, name))
 }
 
-// TestNodeKilled checks that a killed test on a node leaves nothing behind. Control groups disappear when they have
-// no processes.
-func TestNodeKilled(t *testing.T) {
+// TestKilledTestLeavesNoNode checks that a killed test on a node leaves nothing behind. Control groups disappear
+// when they have no processes.
+func TestKilledTestLeavesNoNode(t *testing.T) {
 	const name = "KUBETEST_NODE_KILLED"
 	if os.Getenv(name) != "" {
 		OnNode(t, func(t *testing.T, n *Node) {
@@ -147,7 +147,7 @@ func TestNodeKilled(t *testing.T) {
 		return
 	}
 	onNode(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeKilled$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledTestLeavesNoNode$")
 	cmd.Env = append(os.Environ(), name+"=yes")
 	must(t, cmd.Start())
 	defer cmd.Wait()

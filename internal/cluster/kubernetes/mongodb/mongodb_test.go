@@ -21,9 +21,9 @@ var (
 	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperators checks, on a real API server with the operators' own schemas, which resources are made and how they
-// are used. If both operators are installed, the community operator is used.
-func TestOperators(t *testing.T) {
+// TestResourceFitsInstalledOperator checks, on a real API server with the operators' own schemas, which resources
+// are made and how they are used. If both operators are installed, the community operator is used.
+func TestResourceFitsInstalledOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -143,8 +143,8 @@ func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// TestHosts checks that all members are found by their pods.
-func TestHosts(t *testing.T) {
+// TestMembersAreFoundByTheirPods checks that all members are found by their pods.
+func TestMembersAreFoundByTheirPods(t *testing.T) {
 	const uri = "mongodb://a-1.a-svc:27017,a-10.a-svc:27017,a-0.a-svc:27017/?replicaSet=a"
 	got, err := hostsOf(uri, []string{"a-0", "a-1", "a-10"})
 	if want := []string{"a-0.a-svc:27017", "a-1.a-svc:27017", "a-10.a-svc:27017"}; err != nil || !slices.Equal(got, want) {

@@ -221,8 +221,8 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	}
 }
 
-// TestPerconaNames checks the parsing of names and settings.
-func TestPerconaNames(t *testing.T) {
+// TestParsePerconaSettings checks the parsing of names and settings.
+func TestParsePerconaSettings(t *testing.T) {
 	for text, want := range map[string]any{"2": int64(2), "0.25": 0.25, "8.0": "8.0", "true": true, "t": "t", "NaN": "NaN", "+Inf": "+Inf", "1e3": "1e3", "zstd": "zstd"} {
 		if got := scalar(text); got != want {
 			t.Errorf("the value of %s is %v (%T)", text, got, got)

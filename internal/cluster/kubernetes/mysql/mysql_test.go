@@ -21,10 +21,10 @@ var (
 	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperator checks that the operator's resource is applied with a password, and is removed. There is no operator,
-// and its definition is minimal (testdata). So the test does not show that the operator's own schema accepts the
-// resource.
-func TestOperator(t *testing.T) {
+// TestOperatorResourceIsAppliedAndRemoved checks that the operator's resource is applied with a password, and is
+// removed. There is no operator, and its definition is minimal (testdata). So the test does not show that the
+// operator's own schema accepts the resource.
+func TestOperatorResourceIsAppliedAndRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -88,8 +88,9 @@ func definitionsPath(t *testing.T) string {
 	return path
 }
 
-// TestSettings checks that settings which connect the servers are refused, and values of several lines too.
-func TestSettings(t *testing.T) {
+// TestConnectionSettingsAreRejected checks that settings which connect the servers are refused, and values of
+// several lines too.
+func TestConnectionSettingsAreRejected(t *testing.T) {
 	for setting, refused := range map[[2]string]bool{
 		{"sync-binlog", "1"}: false, {"innodb_flush_log_at_trx_commit", "2"}: false,
 		{"wsrep_cluster_address", "gcomm://"}: true, {"sync-binlog", "1\nport=1"}: true, {"port", "1"}: true,
@@ -100,8 +101,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAddresses checks the servers' addresses for clients outside and inside pods.
-func TestAddresses(t *testing.T) {
+// TestServerAddressesInsideAndOutsidePods checks the servers' addresses for clients outside and inside pods.
+func TestServerAddressesInsideAndOutsidePods(t *testing.T) {
 	d := &database{resource: "bank", name: "ledger", password: "p@ss", servers: []string{"127.0.0.1:1", "127.0.0.1:2"}}
 	for got, want := range map[string]string{
 		d.URL():       "mysql://root:p%40ss@127.0.0.1:1,127.0.0.1:2/ledger?tls=preferred&spread=true",

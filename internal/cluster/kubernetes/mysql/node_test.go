@@ -18,9 +18,9 @@ import (
 	"stroppy/internal/nemesis"
 )
 
-// TestOnNode uses real servers in pods, with a stand-in for their operator. The servers are reached and seen to be
-// healthy. They are ended, and waited for until they are healthy again. In the end nothing is left.
-func TestOnNode(t *testing.T) {
+// TestKilledServersBecomeHealthyOnRealNode checks that killed servers in pods are seen to become healthy again.
+// The servers are real, and their operator is a stand-in. In the end nothing is left.
+func TestKilledServersBecomeHealthyOnRealNode(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		n.Define(t, definitionsPath(t))
 		n.StartChaosMesh(t)

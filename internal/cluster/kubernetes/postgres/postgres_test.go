@@ -14,10 +14,10 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestOperators checks that the resource of the installed operator is applied and removed. There are no operators,
-// and their definitions are minimal (testdata). So the test does not show that the operators' own schemas accept the
-// resources.
-func TestOperators(t *testing.T) {
+// TestOperatorResourceIsAppliedAndRemoved checks that the resource of the installed operator is applied and
+// removed. There are no operators, and their definitions are minimal (testdata). So the test does not show that
+// the operators' own schemas accept the resources.
+func TestOperatorResourceIsAppliedAndRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
@@ -57,8 +57,8 @@ func TestOperators(t *testing.T) {
 	c.Left(t, namespace, clusters)
 }
 
-// TestRender checks the differences between the operators.
-func TestRender(t *testing.T) {
+// TestNamesDifferByOperator checks the differences between the operators in names, labels and resources.
+func TestNamesDifferByOperator(t *testing.T) {
 	k := Kind()
 	for i, want := range []struct{ pod, secret, labels, path string }{
 		{"stroppy-1-1", "stroppy-1-app", "cnpg.io/cluster=stroppy-1", "instances"},

@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/cluster/wait"
 )
 
-// TestWhole uses real servers on this machine. A user who only owns a database must see whether all servers follow,
-// which one leads, and what is wrong.
-func TestWhole(t *testing.T) {
+// TestDatabaseOwnerSeesLeaderAndFollowers checks that a user who only owns a database sees which server leads,
+// whether all others follow, and what is wrong. It uses real servers on this machine.
+func TestDatabaseOwnerSeesLeaderAndFollowers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

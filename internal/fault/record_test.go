@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSecondsAreExact holds that no time of up to 20 days changes when it is written and read.
-func TestSecondsAreExact(t *testing.T) {
+// TestSecondsSurviveJSONExactly checks that no time of up to 20 days changes when it is written and read.
+func TestSecondsSurviveJSONExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		want := Seconds(random.Int64N(int64(20 * 24 * time.Hour)))
@@ -23,7 +23,7 @@ func TestSecondsAreExact(t *testing.T) {
 	}
 }
 
-func TestSecondsInJSON(t *testing.T) {
+func TestSecondsParseDecimals(t *testing.T) {
 	for text, want := range map[string]Seconds{"20.012": 20_012_000_000, "0": 0, "5": 5_000_000_000, "0.000000001": 1, "-1.5": -1_500_000_000} {
 		var got Seconds
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {

@@ -35,7 +35,7 @@ func readBlocks(r *Reader, workers int) (txs []Transaction, refs []Ref, err erro
 	return txs, refs, err
 }
 
-func TestBlocksHoldWhatTransactionsYields(t *testing.T) {
+func TestBlocksAndTransactionsReadTheSame(t *testing.T) {
 	dir := t.TempDir()
 	clients := make([][]Transaction, 7)
 	for i := range clients {
@@ -69,7 +69,7 @@ func TestBlocksHoldWhatTransactionsYields(t *testing.T) {
 	}
 }
 
-// TestBlocksAndTransactionsFindTheSameDamage compares both ways of reading for every kind of damage.
+// TestBlocksAndTransactionsFindTheSameDamage checks that both ways of reading find every kind of damage.
 func TestBlocksAndTransactionsFindTheSameDamage(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	same := func(what string, at int, file []byte) {
@@ -138,8 +138,8 @@ func TestAnErrorOfAWorkerEndsTheReading(t *testing.T) {
 	}
 }
 
-// TestTailReadsAFileOfEveryLength grows a file by a few bytes at a time.
-func TestTailReadsAFileOfEveryLength(t *testing.T) {
+// TestTailReadsGrowingFile checks that a reader follows a file that grows by a few bytes at a time.
+func TestTailReadsGrowingFile(t *testing.T) {
 	file, want, starts := smallHistory(t)
 	for step := 1; step < 200; step += 7 {
 		path := filepath.Join(t.TempDir(), transactionsFile)
@@ -199,7 +199,7 @@ func TestTailFindsDamage(t *testing.T) {
 	}
 }
 
-func TestRowsComeInBatches(t *testing.T) {
+func TestWorkersReadAllRows(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateEnd(dir)
 	must(t, err)
@@ -257,8 +257,8 @@ func TestACursorAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestVarintsAgainstBytewiseDecoder compares the fast decoder with a bytewise one.
-func TestVarintsAgainstBytewiseDecoder(t *testing.T) {
+// TestFastVarintDecoderMatchesBytewise checks that the fast decoder gives the same numbers as a bytewise decoder.
+func TestFastVarintDecoderMatchesBytewise(t *testing.T) {
 	r := newRandom(6)
 	b := make([]byte, 12)
 	for range 200_000 {

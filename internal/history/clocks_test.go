@@ -163,8 +163,8 @@ func TestUncertaintyAddsTwoErrors(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesDamagedClocks holds that a listed ClocksFile that is missing or altered is damage
-// of the history, and not an error.
+// TestVerifyNamesDamagedClocks checks that a listed ClocksFile that is missing or altered is damage of the
+// history, and not an error.
 func TestVerifyNamesDamagedClocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(path string) error

@@ -86,8 +86,8 @@ func TestCopyJoinsParts(t *testing.T) {
 	}
 }
 
-// TestCopyRefusesUnknownClientsAndDamage covers records of clients outside this recording and damaged
-// recordings.
+// TestCopyRefusesUnknownClientsAndDamage checks that records of unknown clients and damaged recordings are not
+// copied.
 func TestCopyRefusesUnknownClientsAndDamage(t *testing.T) {
 	dir := t.TempDir()
 	part(t, filepath.Join(dir, "part"), 0, 5, 100, true)

@@ -275,7 +275,7 @@ func TestReadErrorIsReportedAsUnreadable(t *testing.T) {
 	}
 }
 
-func FuzzTransactions(f *testing.F) {
+func FuzzReadDamagedTransactions(f *testing.F) {
 	file, _, starts := smallHistory(f)
 	f.Add(file)
 	f.Add(file[:starts[3]+5])
@@ -291,7 +291,7 @@ func FuzzTransactions(f *testing.F) {
 	})
 }
 
-// FuzzPayload reads arbitrary payloads with correct checksums. What can be read must be equal after it was
+// FuzzPayload checks that arbitrary payloads with correct checksums are rejected, or are equal after they are
 // written and read again.
 func FuzzPayload(f *testing.F) {
 	var c context

@@ -83,9 +83,9 @@ func same(got *Transaction, want Transaction) bool {
 	return got.ID == want.ID && got.End == want.End && got.Outcome == want.Outcome && (len(got.Ops)+len(want.Ops) == 0 || reflect.DeepEqual(got.Ops, want.Ops))
 }
 
-// TestDifferencesAreReadBack checks that audits are read as recorded, sequentially, in any order and
-// concurrently, and that they take less than a fifth of the space.
-func TestDifferencesAreReadBack(t *testing.T) {
+// TestAuditDifferencesRoundTrip checks that audits are read as recorded, sequentially, in any order and
+// concurrently. They must take less than a fifth of the space.
+func TestAuditDifferencesRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	all := recordAudits(t, dir, 200)
 	r, err := Open(dir)
@@ -147,9 +147,9 @@ func TestDifferencesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreSmall compares a recording of similar audits with the size of the audits recorded
+// TestSimilarAuditsTakeLittleSpace checks that a recording of similar audits is smaller than the audits recorded
 // separately.
-func TestDifferencesAreSmall(t *testing.T) {
+func TestSimilarAuditsTakeLittleSpace(t *testing.T) {
 	dir := t.TempDir()
 	out, err := Create(dir, Header{Workload: "bank", Run: 1, Clients: 1}, 1)
 	if err != nil {
@@ -172,9 +172,9 @@ func TestDifferencesAreSmall(t *testing.T) {
 	}
 }
 
-// TestDifferencesFromDamage checks that a record is not read if its reference is damaged, and that a copy of
-// a recording is equal to it.
-func TestDifferencesFromDamage(t *testing.T) {
+// TestRecordWithDamagedReferenceIsNotRead checks that a record is not read if its reference is damaged, and that a
+// copy of a recording is equal to it.
+func TestRecordWithDamagedReferenceIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	all := recordAudits(t, dir, 60)
 	r, err := Open(dir)

@@ -50,7 +50,7 @@ func keep(t testing.TB, dir string, n int, unexpected ...string) (as []Object, l
 	return as, ls
 }
 
-func TestEndStateComesBack(t *testing.T) {
+func TestEndStateRoundTrip(t *testing.T) {
 	for _, n := range []int{0, 1, 20_000} {
 		dir := filepath.Join(t.TempDir(), "history")
 		as, ls := keep(t, dir, n, "an account nobody made", "")
@@ -72,7 +72,7 @@ func TestEndStateComesBack(t *testing.T) {
 	}
 }
 
-func TestManyUnexpectedAreCounted(t *testing.T) {
+func TestExcessUnexpectedRowsAreOnlyCounted(t *testing.T) {
 	dir := t.TempDir()
 	var texts []string
 	for i := range maxUnexpected + 5 {
@@ -91,7 +91,7 @@ func TestManyUnexpectedAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnEndStateIsThereOnlyAfterClose(t *testing.T) {
+func TestEndStateExistsOnlyAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateEnd(dir)
 	must(t, err)
@@ -134,7 +134,7 @@ func TestAnEndStateIsThereOnlyAfterClose(t *testing.T) {
 	}
 }
 
-func TestAFullDiskKeepsNoEndState(t *testing.T) {
+func TestFullDiskLeavesNoEndState(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateEnd(dir)
 	must(t, err)
@@ -179,7 +179,7 @@ func endFiles(t testing.TB) (accounts, legs []byte) {
 	return accounts, legs
 }
 
-func TestACutOrAlteredEndStateIsAnError(t *testing.T) {
+func TestAlteredEndStateIsAnError(t *testing.T) {
 	tier.SkipUnderRace(t)
 	a, l := endFiles(t)
 	dir := t.TempDir()
@@ -208,7 +208,7 @@ func TestACutOrAlteredEndStateIsAnError(t *testing.T) {
 	}
 }
 
-func FuzzEnd(f *testing.F) {
+func FuzzReadEndState(f *testing.F) {
 	a, l := endFiles(f)
 	f.Add(a, l)
 	f.Fuzz(func(t *testing.T, a, l []byte) {
@@ -219,8 +219,8 @@ func FuzzEnd(f *testing.F) {
 	})
 }
 
-// FuzzEndPayload reads arbitrary rows with correct checksums.
-func FuzzEndPayload(f *testing.F) {
+// FuzzReadEndStatePayload checks that arbitrary rows with correct checksums are read or rejected.
+func FuzzReadEndStatePayload(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0}, uint32(1), rowBlock)
 	f.Add([]byte{1, 'x'}, uint32(1), unexpectedBlock)
 	f.Fuzz(func(t *testing.T, payload []byte, records, kind uint32) {

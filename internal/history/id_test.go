@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIDInJSON checks that an ID, and any other 64-bit number, survives JSON.
-func TestIDInJSON(t *testing.T) {
+// TestIDSurvivesJSON checks that an ID, and any other 64-bit number, survives JSON.
+func TestIDSurvivesJSON(t *testing.T) {
 	for _, id := range []ID{0, NewID(1, 7, 312), NewID(1<<RunBits-1, 1<<ClientBits-1, 1<<SequenceBits-1), math.MaxUint64} {
 		data, err := json.Marshal(id)
 		if err != nil {

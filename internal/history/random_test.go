@@ -119,7 +119,7 @@ func equal(a, b Transaction) bool {
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-func TestCodecKeepsEveryField(t *testing.T) {
+func TestTransactionCodecKeepsEveryField(t *testing.T) {
 	r := newRandom(1)
 	for round := range 300 {
 		var want []Transaction
@@ -147,7 +147,7 @@ func TestCodecKeepsEveryField(t *testing.T) {
 	}
 }
 
-func TestEndCodecKeepsEveryField(t *testing.T) {
+func TestEndStateCodecKeepsEveryField(t *testing.T) {
 	r := newRandom(2)
 	var a, lastA Object
 	var l, lastL Row

@@ -65,7 +65,7 @@ func read(r *Reader) (txs []Transaction, refs []Ref, err error) {
 	return txs, refs, nil
 }
 
-func TestHistoryGivesBackWhatClientsRecorded(t *testing.T) {
+func TestHistoryRoundTripOfManyClients(t *testing.T) {
 	r := newRandom(4)
 	clients := make([][]Transaction, 20)
 	total := 0
@@ -129,7 +129,7 @@ func TestReadingMayStopEarly(t *testing.T) {
 	}
 }
 
-func TestABlockIsHandedOverAfterASecond(t *testing.T) {
+func TestBlockIsDeliveredAfterOneSecond(t *testing.T) {
 	w, err := Create(t.TempDir(), testHeader, 1)
 	must(t, err)
 	c := w.Client(0)
@@ -162,7 +162,7 @@ func TestAHistoryIsNeverOverwritten(t *testing.T) {
 	}
 }
 
-func TestCloseRefusesWhatWasNotHandedOver(t *testing.T) {
+func TestCloseRejectsUndeliveredRecords(t *testing.T) {
 	dir := t.TempDir()
 	w, err := Create(dir, testHeader, 2)
 	must(t, err)
@@ -249,7 +249,7 @@ func (f *fullDisk) Truncate(size int64) error {
 	return f.file.Truncate(size)
 }
 
-func TestAFullDiskLeavesWholeBlocks(t *testing.T) {
+func TestFullDiskLeavesWholeBlocks(t *testing.T) {
 	for _, noTrunc := range []bool{false, true} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, transactionsFile)
@@ -291,7 +291,7 @@ func TestAFullDiskLeavesWholeBlocks(t *testing.T) {
 	}
 }
 
-func TestAFullDeviceIsReported(t *testing.T) {
+func TestFullDeviceIsReported(t *testing.T) {
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("skipped engine: /dev/full: this system has none")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestIncludesIsAPartialOrder also checks that each level comes after the levels that it includes.
+// TestIncludesIsAPartialOrder checks that the inclusion of levels is a partial order, and that each level comes
+// after the levels that it includes.
 func TestIncludesIsAPartialOrder(t *testing.T) {
 	for _, a := range Levels() {
 		if !a.Includes(a) || !StrictSerializable.Includes(a) || !a.Includes(ReadUncommitted) || a.Includes(Unknown) || Unknown.Includes(a) {
@@ -34,7 +35,7 @@ func TestIncludesIsAPartialOrder(t *testing.T) {
 	}
 }
 
-func TestStrongest(t *testing.T) {
+func TestStrongestOmitsIncludedLevels(t *testing.T) {
 	got := Strongest([]Level{ReadUncommitted, ReadCommitted, MonotonicAtomicView, RepeatableRead, StrongReadCommitted, StrongSessionReadCommitted})
 	if !slices.Equal(got, []Level{RepeatableRead, StrongReadCommitted}) {
 		t.Errorf("the strongest are %v", got)
@@ -57,7 +58,7 @@ func TestDefinitionsHaveUniqueNames(t *testing.T) {
 	}
 }
 
-func TestForbiddenBy(t *testing.T) {
+func TestForbiddenByNamesWeakestLevels(t *testing.T) {
 	for _, c := range []struct {
 		levels []Level
 		want   string

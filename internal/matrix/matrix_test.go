@@ -87,7 +87,7 @@ func strictLong() Load {
 	return l
 }
 
-func TestUpperBound(t *testing.T) {
+func TestUpperBoundFollowsFromFoundAnomalies(t *testing.T) {
 	weak := seenAll(schedule.PMP, schedule.P4, schedule.GSingle, schedule.G2Item, schedule.G2)
 	lost := strict()
 	lost.Found = append(lost.Found, Found{Anomaly: "P4", Count: 3, Witness: "gone", Forbidden: isolation.SnapshotIsolation})
@@ -131,8 +131,8 @@ func TestUpperBound(t *testing.T) {
 	}
 }
 
-// TestUndecided: what could not be carried out is neither prevented nor seen.
-func TestUndecided(t *testing.T) {
+// TestUndecidedScheduleIsUnknown checks that an undecided schedule counts neither as prevented nor as seen.
+func TestUndecidedScheduleIsUnknown(t *testing.T) {
 	list := outcomes(nil)
 	list[0].State, list[0].How = schedule.Undecided, "the session was lost"
 	l := NewLevel("l", false, isolation.Serializable, "", list, nil)
@@ -141,9 +141,9 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestSummary: the sentence counts what could have shown a violation, and calls the level a
-// bound.
-func TestSummary(t *testing.T) {
+// TestSummaryCountsTriesAndNamesBound checks that the summary counts what could have shown a violation, and calls
+// the level an upper bound.
+func TestSummaryCountsTriesAndNamesBound(t *testing.T) {
 	skew := map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.G2Item: always, schedule.G2: always}
 	lost := strictLong()
 	lost.Found, lost.LookedFor = []Found{{Anomaly: "P4", Forbidden: isolation.SnapshotIsolation}}, []string{"P4"}
@@ -182,8 +182,9 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestForbidden holds the weakest levels that forbid each anomaly to the literature.
-func TestForbidden(t *testing.T) {
+// TestForbiddenLevelsMatchLiterature checks that the weakest levels that forbid each anomaly agree with the
+// literature.
+func TestForbiddenLevelsMatchLiterature(t *testing.T) {
 	for a, want := range map[schedule.Anomaly][]isolation.Level{
 		schedule.G0: {isolation.ReadUncommitted}, schedule.G1b: {isolation.ReadCommitted}, schedule.OTV: {isolation.MonotonicAtomicView},
 		schedule.Internal: {isolation.ReadAtomic, isolation.RepeatableRead}, schedule.PMP: {isolation.SnapshotIsolation},
@@ -196,9 +197,9 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestFew: a cell is marked if its load had too few transactions, and not if the anomaly was
-// seen.
-func TestFew(t *testing.T) {
+// TestCellWithFewTransactionsIsMarked checks that a cell is marked if its load had too few transactions, unless
+// the anomaly was seen.
+func TestCellWithFewTransactionsIsMarked(t *testing.T) {
 	seen := outcomes(seenAll(schedule.P4))
 	for _, c := range []struct {
 		loads []Load
@@ -211,9 +212,9 @@ func TestFew(t *testing.T) {
 	}
 }
 
-// TestEarlier: a matrix from before there were schedules of internal consistency is read, its
-// upper bound is found, and it is known as earlier.
-func TestEarlier(t *testing.T) {
+// TestEarlierFormatIsRead checks that a matrix without schedules of internal consistency is read, has an upper
+// bound, and counts as earlier.
+func TestEarlierFormatIsRead(t *testing.T) {
 	m := example()
 	if m.Earlier() {
 		t.Error("the example is not of today")
@@ -257,7 +258,7 @@ func example() *Matrix {
 	return m
 }
 
-func TestGolden(t *testing.T) {
+func TestTextMarkdownAndJSONMatchGolden(t *testing.T) {
 	for name, write := range map[string]func(*Matrix, *bytes.Buffer) error{
 		"example.txt":  func(m *Matrix, w *bytes.Buffer) error { return m.Text(w) },
 		"example.md":   func(m *Matrix, w *bytes.Buffer) error { return m.Markdown(w) },
@@ -276,8 +277,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestJSON: what is written is read back as it was.
-func TestJSON(t *testing.T) {
+// TestJSONRoundTrip checks that a matrix is equal after it is written and read.
+func TestJSONRoundTrip(t *testing.T) {
 	var out bytes.Buffer
 	if err := example().JSON(&out); err != nil {
 		t.Fatal(err)
@@ -310,8 +311,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestPage: the page has its data, its script and the text for a browser without scripts.
-func TestPage(t *testing.T) {
+// TestPageContainsDataAndScript checks that the page has its data, its script and the text for a browser without
+// scripts.
+func TestPageContainsDataAndScript(t *testing.T) {
 	var out bytes.Buffer
 	if err := example().Page(&out); err != nil {
 		t.Fatal(err)
@@ -323,7 +325,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func TestNewLoad(t *testing.T) {
+func TestLoadListsFoundAnomalies(t *testing.T) {
 	finds := map[string][]string{"order": {"G0", "P4", "G2-item"}, "clock": {"stale read"}}
 	for _, c := range []struct {
 		name    string

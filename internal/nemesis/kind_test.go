@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFaultIsOneFileAndOneLine adds a toy fault to the package, by one file and one line in the
-// list of kinds, and runs the toy's own test with them.
-func TestFaultIsOneFileAndOneLine(t *testing.T) {
+// TestNewFaultNeedsOneFileAndOneLine checks that a toy fault is added to the package by one file and one line in
+// the list of kinds. It runs the toy's own test with them.
+func TestNewFaultNeedsOneFileAndOneLine(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

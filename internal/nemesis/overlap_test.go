@@ -13,10 +13,9 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestOverlap holds what becomes of faults that meet on one node. Each want is
-// the beginning of what is reported of a line when all is over: "ok", or "skipped" or
-// "error" and why.
-func TestOverlap(t *testing.T) {
+// TestOverlappingFaultsOfOneNode checks the reported outcome of faults that overlap. Each want is the beginning of
+// the outcome of a line: "ok", or "skipped" or "error" with the reason.
+func TestOverlappingFaultsOfOneNode(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		nodes int
@@ -86,9 +85,9 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestAgentKeepsNode holds what is said of a node that is left out because of its agent: it is
-// not down.
-func TestAgentKeepsNode(t *testing.T) {
+// TestNodeWithFailedAgentIsNotDown checks that a node that is left out because of its agent is not reported as
+// down.
+func TestNodeWithFailedAgentIsNotDown(t *testing.T) {
 	for text, want := range map[string]string{
 		"kill-agent n0":  "its agent is not back yet from another fault of the script, kill-agent n0",
 		"pause-agent n0": "its agent is not back yet from another fault of the script, pause-agent n0",
@@ -106,9 +105,9 @@ func TestAgentKeepsNode(t *testing.T) {
 	}
 }
 
-// TestLateRepetition leaves out what is due while the one before it is not over, also where that
-// lasts until the load phase ends.
-func TestLateRepetition(t *testing.T) {
+// TestRepetitionIsSkippedWhileEarlierFaultLasts checks that a repetition is skipped while the fault before it is
+// not over, also at the end of the load phase.
+func TestRepetitionIsSkippedWhileEarlierFaultLasts(t *testing.T) {
 	for _, c := range []struct {
 		drive    time.Duration
 		says     string
@@ -135,9 +134,9 @@ func TestLateRepetition(t *testing.T) {
 	}
 }
 
-// TestEnd holds the order of the last heals: links in the reverse order of
-// injection, then all dead and paused nodes together, then what came or went.
-func TestEnd(t *testing.T) {
+// TestHealsAtEndRunInOrder checks that the last heals undo links in reverse order, then dead and paused nodes
+// together, and then changes of the members.
+func TestHealsAtEndRunInOrder(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c *standIns) {
 		over := c.drive(10*time.Second, 1, "add node at 1s for 1h", "partition n4 at 2s", "kill n0 at 3s", "kill n1 at 4s",
 			"kill n2 at 5s", "pause n3 at 6s", "slow n4 by 1s at 7s", "kill n3 at 8s")
@@ -181,9 +180,9 @@ func times(log []string, event string) (n int) {
 	return n
 }
 
-// TestFailures holds that what did not work is reported, and that it is healed all
-// the same.
-func TestFailures(t *testing.T) {
+// TestFailedInjectionIsReportedAndHealed checks that a failed injection or heal is reported with its cause, and
+// that the fault is healed all the same.
+func TestFailedInjectionIsReportedAndHealed(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
 		broken     func(*standIns)
@@ -235,8 +234,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDeadByItself leaves out a node that no fault ended, and hurts the others.
-func TestDeadByItself(t *testing.T) {
+// TestNodeThatDiedByItselfIsSkipped checks that faults leave out a node that no fault ended, and still reach the
+// other nodes.
+func TestNodeThatDiedByItselfIsSkipped(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n := c.nemesis(1, "kill n0 at 5s for 5s", "pause all at 15s for 5s", "kill random at 25s for 5s")
 		time.AfterFunc(3*time.Second, func() { _ = c.nodes[0].Kill(context.Background()) })
@@ -257,9 +257,9 @@ func TestDeadByItself(t *testing.T) {
 	})
 }
 
-// TestHealAfterFailure holds that a failed injection is healed at once, and that
-// random spares a node whose heal failed.
-func TestHealAfterFailure(t *testing.T) {
+// TestFailedInjectionIsHealedAtOnce checks that a failed injection is healed at once, and that random spares a
+// node whose heal failed.
+func TestFailedInjectionIsHealedAtOnce(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n := c.nemesis(1, "partition n0 at 5s for 20s", "kill n1 at 10s for 5s", "kill random every 30s for 1s")
 		c.seenErr = errors.New("packets get through")
@@ -277,8 +277,9 @@ func TestHealAfterFailure(t *testing.T) {
 	})
 }
 
-// TestPossible holds what a cluster is refused at once, and why.
-func TestPossible(t *testing.T) {
+// TestImpossibleFaultsAreRejectedAtStart checks that faults that a cluster cannot have are rejected at once with
+// the reason.
+func TestImpossibleFaultsAreRejectedAtStart(t *testing.T) {
 	for _, c := range []struct {
 		nodes int
 		line  string
@@ -332,9 +333,9 @@ func TestPossible(t *testing.T) {
 	})
 }
 
-// TestSides holds the shapes of partitions, on clusters of many sizes: who
-// reaches whom.
-func TestSides(t *testing.T) {
+// TestPartitionShapesOnAnyClusterSize checks which nodes reach each other in each shape of partition, on clusters
+// of many sizes.
+func TestPartitionShapesOnAnyClusterSize(t *testing.T) {
 	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 9} {
 		bubble(t, size, func(t *testing.T, c *standIns) {
 			c.leader = size - 1
@@ -425,8 +426,8 @@ func (c *standIns) checkSides(s effect, got sides) {
 	}
 }
 
-// TestOneWay holds the directions, and how they are shown.
-func TestOneWay(t *testing.T) {
+// TestOneWayPartitionsCutOneDirection checks the directions that one-way partitions cut, and their titles.
+func TestOneWayPartitionsCutOneDirection(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n := c.nemesis(1)
 		for text, want := range map[string]string{
@@ -446,8 +447,8 @@ func TestOneWay(t *testing.T) {
 	})
 }
 
-// TestWitnesses holds that who votes without data is cut off with the others.
-func TestWitnesses(t *testing.T) {
+// TestPartitionsIncludeWitnesses checks that a voter without data is cut off together with the nodes.
+func TestPartitionsIncludeWitnesses(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, c *standIns) {
 		c.voters = []int{2}
 		n := c.nemesis(1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestParse reads texts and prints them in their one canonical form.
-func TestParse(t *testing.T) {
+// TestParsePrintsCanonicalForm checks that texts are read, and printed in their one canonical form.
+func TestParsePrintsCanonicalForm(t *testing.T) {
 	for _, c := range []struct{ text, canonical string }{
 		{"kill leader every 20s for 10s", ""},
 		{"kill primary every 20s", ""},
@@ -82,8 +82,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestRefuse holds that what means nothing is refused with a sentence that helps.
-func TestRefuse(t *testing.T) {
+// TestParseRejectsInvalidFaults checks that invalid texts are rejected with an error that helps.
+func TestParseRejectsInvalidFaults(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{"", "it is empty"},
 		{"kil leader", `"kil" is no fault; the nearest is kill`},
@@ -186,8 +186,8 @@ func roundTrip(t *testing.T, f Fault) {
 	}
 }
 
-// TestRoundTrip prints and reads faults that were made at random.
-func TestRoundTrip(t *testing.T) {
+// TestParseRoundTrip checks that random faults are equal after they are printed and read.
+func TestParseRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(20_000) {
 		f := anyFault(rand.New(rand.NewPCG(seed, 1)))
@@ -293,9 +293,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestList holds that all that can be written is reported, and that each usage is a
-// text that parses when its words are filled in.
-func TestList(t *testing.T) {
+// TestEachUsageParses checks that each usage in the list of faults parses when its words are filled in.
+func TestEachUsageParses(t *testing.T) {
 	fill := strings.NewReplacer(" TARGET", " n0", "TARGET", "n0", "varying T", "varying 1ms", "every T", "every 5s", "by T | at rate F", "by 1s", " T", " 1s", "P%", "5%", "N[k|M|G]B/s", "5kB/s", "by N", "by 4",
 		"'COMMAND'", "'true'", "'HEAL'", "'true'", "SCHEDULE", "at 1s", "FAULT | FAULT …", "kill n0", "[", "", "]", "", " | ring | bridge", "")
 	for _, row := range List() {
@@ -315,7 +314,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestNeedsLayer(t *testing.T) {
+func TestOnlyDiskFaultsNeedLayer(t *testing.T) {
 	for text, want := range map[string]bool{
 		"kill n0": false, "disk-full n0": true, "slow-disk n0": true, "lose-unsynced n0": true,
 		"mix: kill n0 | lose-unsynced n0": true, "mix: kill n0 | pause n0": false,

@@ -272,9 +272,9 @@ func (s *shops) look(t *testing.T, what string, hurt func(name string) bool) {
 
 func nobody(string) bool { return false }
 
-// TestReal does every fault that needs no layer and no steered clock to real
-// processes, and looks at each from outside as well.
-func TestReal(t *testing.T) {
+// TestFaultsOnRealProcesses checks the effect of each fault on real processes from outside. Faults that need a
+// layer or a steered clock are left out.
+func TestFaultsOnRealProcesses(t *testing.T) {
 	s := openShops(t, 4, false)
 	faults := []string{"kill leader", "stop follower", "pause random", "replace random", "kill all", "move leader", "move leader to n0",
 		"rolling-restart", "add node", "remove follower", "exec 'echo hurt > " + s.dir + "/hurt' 'rm " + s.dir + "/hurt'"}
@@ -343,9 +343,8 @@ func checkReal(t *testing.T, s *shops, i fault.Injection) {
 	}
 }
 
-// TestRealEnd leaves all heals to the end of the drive, with several faults on
-// one node.
-func TestRealEnd(t *testing.T) {
+// TestRealFaultsAreHealedAtEnd checks that several faults on one node are healed when the load phase ends.
+func TestRealFaultsAreHealedAtEnd(t *testing.T) {
 	s := openShops(t, 3, false)
 	lines := []string{"pause n0 at 100ms", "kill n0 at 200ms", "kill n1 at 300ms", "exec 'sleep 100 & echo left' 'true' at 100ms", "stop n2 at 400ms"}
 	if s.network.Loopback() == "" {
@@ -376,8 +375,8 @@ func TestRealEnd(t *testing.T) {
 	s.look(t, "after the heal", nobody)
 }
 
-// TestLoopback refuses at once what nodes without addresses cannot bear.
-func TestLoopback(t *testing.T) {
+// TestLoopbackRejectsLinkFaults checks that faults of links are rejected at once if the nodes share one address.
+func TestLoopbackRejectsLinkFaults(t *testing.T) {
 	s := openShops(t, 3, true)
 	for _, line := range []string{"partition leader", "partition client from n0", "slow n0 by 10ms", "mix: kill n0 | lossy n1 by 5%"} {
 		_, err := New(s, s.network, script(t, line), 1)

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestDue: what the seed fixes is known before anything runs.
-func TestDue(t *testing.T) {
+// TestSeedFixesDueFaults checks that the due faults follow from the seed before anything runs.
+func TestSeedFixesDueFaults(t *testing.T) {
 	const s = time.Second
 	faults := script(t, "kill n0 every 20s for 5s", "pause leader at 30s", "mix every 10s jitter 2s: kill random | pause leader")
 	list := faults.Due(3, 50*s, 10)
@@ -39,8 +39,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestTimes holds when faults are injected and healed.
-func TestTimes(t *testing.T) {
+// TestInjectionAndHealTimes checks when faults are injected and healed.
+func TestInjectionAndHealTimes(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		text   string
@@ -106,9 +106,9 @@ func (c selfRestarting) Nodes() (list []cluster.Node) {
 	return list
 }
 
-// TestEndsItself holds that a node that does not stay down counts as lost until it is back, and
-// not until the drive ends.
-func TestEndsItself(t *testing.T) {
+// TestKillEndsWithRestartOfNode checks that the kill of a node that restarts by itself is over when the node is
+// back, and not at the end.
+func TestKillEndsWithRestartOfNode(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n, err := New(selfRestarting{c}, c, script(t, "kill n0 at 10s", "stop random at 20s", "kill n1 at 30s for 5s"), 1)
 		if err != nil {
@@ -125,9 +125,9 @@ func TestEndsItself(t *testing.T) {
 	})
 }
 
-// TestEndsItselfEveryTime holds it of a fault that comes again and again, whose heal would else
-// be due half way to the next.
-func TestEndsItselfEveryTime(t *testing.T) {
+// TestRepeatedKillEndsWithEachRestart checks that each repetition of a kill is over when the node is back. The
+// planned heal would be half way to the next kill.
+func TestRepeatedKillEndsWithEachRestart(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n, err := New(selfRestarting{c}, c, script(t, "kill n0 every 20s"), 1)
 		if err != nil {
@@ -144,8 +144,8 @@ func TestEndsItselfEveryTime(t *testing.T) {
 	})
 }
 
-// TestUnreached holds that a line for which there was no time is an error.
-func TestUnreached(t *testing.T) {
+// TestLineWithoutTimeIsAnError checks that a line for which there was no time is an error.
+func TestLineWithoutTimeIsAnError(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		over := c.drive(10*time.Second, 1, "kill n0 at 20s", "pause n1 every 1m", "pause n2 at 9900ms")
 		if len(over) != 3 {
@@ -161,9 +161,9 @@ func TestUnreached(t *testing.T) {
 	})
 }
 
-// TestSlowLeader holds that the cluster is asked early enough who leads, and
-// that an election delays an injection instead of preventing it.
-func TestSlowLeader(t *testing.T) {
+// TestSlowElectionDelaysInjection checks that the cluster is asked early enough for its leader, and that an
+// election delays an injection instead of preventing it.
+func TestSlowElectionDelaysInjection(t *testing.T) {
 	for asking, late := range map[time.Duration]time.Duration{
 		0: 0, 20 * time.Millisecond: 20 * time.Millisecond, // it asks again when it is due
 		300 * time.Millisecond: 80 * time.Millisecond, 450 * time.Millisecond: 80 * time.Millisecond, // and not for long
@@ -194,9 +194,8 @@ func TestSlowLeader(t *testing.T) {
 	})
 }
 
-// TestMovedLeader holds that the leader of the moment is hurt, not that of the
-// start, nor that of a moment ago.
-func TestMovedLeader(t *testing.T) {
+// TestFaultHitsPresentLeader checks that a fault hits the leader of the moment, and not an earlier leader.
+func TestFaultHitsPresentLeader(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		time.AfterFunc(9999*time.Millisecond, func() { _ = c.MoveLeader(t.Context(), 2) })
 		i := c.drive(20*time.Second, 1, "kill leader at 10s")[0]
@@ -217,8 +216,8 @@ func (c *standIns) plan(seed uint64, lines ...string) string {
 	return text
 }
 
-// TestSeed holds that the seed alone decides what is left to chance.
-func TestSeed(t *testing.T) {
+// TestSeedDecidesRandomChoices checks that the seed alone decides all random choices.
+func TestSeedDecidesRandomChoices(t *testing.T) {
 	lines := []string{
 		"mix every 20s for 5s jitter 3s: kill random | pause random | partition halves | partition minority | slow follower by 5ms",
 		"partition bridge every 33s for 2s jitter 1s",
@@ -247,9 +246,9 @@ func TestSeed(t *testing.T) {
 	})
 }
 
-// TestMix holds that mix takes each of its faults, and cycle one after the
+// TestMixTakesAllAndCycleTakesTurns checks that mix takes each of its faults, and that cycle takes one after the
 // other.
-func TestMix(t *testing.T) {
+func TestMixTakesAllAndCycleTakesTurns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		seen := map[string]int{}
 		for _, i := range c.drive(1000*time.Second, 7, "mix every 10s for 1s: kill n0 | pause n1 | partition n2 | move leader") {
@@ -276,8 +275,8 @@ func TestMix(t *testing.T) {
 	})
 }
 
-// TestJitter holds that the times are spread over the jitter and keep apart.
-func TestJitter(t *testing.T) {
+// TestJitterSpreadsTimesApart checks that the times are spread over the jitter and keep apart.
+func TestJitterSpreadsTimesApart(t *testing.T) {
 	s := must(t, "pause n0 every 10s for 5s jitter 4s")
 	rng := rand.New(rand.NewPCG(1, 2))
 	least, most := time.Hour, time.Duration(0)
@@ -294,7 +293,7 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-func TestFirstAndDone(t *testing.T) {
+func TestFirstAndLastTimesOfFault(t *testing.T) {
 	for text, want := range map[string][2]time.Duration{
 		"kill leader":                               {5 * time.Second, 5 * time.Second},
 		"kill leader for 2s":                        {5 * time.Second, 7 * time.Second},

@@ -338,8 +338,8 @@ func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []fault.I
 	return over
 }
 
-// TestLinks holds what the faults of links ask for.
-func TestLinks(t *testing.T) {
+// TestLinkFaultsShapeAsWritten checks that link faults request the delay, loss or bandwidth of their text.
+func TestLinkFaultsShapeAsWritten(t *testing.T) {
 	for line, want := range map[string]fault.Link{
 		"slow n0 by 50ms varying 5ms for 1s": {Delay: 50 * time.Millisecond, Jitter: 5 * time.Millisecond},
 		"lossy n0 by 5% for 1s":              {Loss: 0.05},

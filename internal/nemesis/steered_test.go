@@ -87,9 +87,9 @@ func (c steeredOnes) Nodes() []cluster.Node {
 	return list
 }
 
-// TestClocksAndDisks holds that the faults of clocks and disks ask for what their
-// text says, and that an effect which is not seen, or does not end, is reported.
-func TestClocksAndDisks(t *testing.T) {
+// TestUnseenClockOrDiskEffectIsReported checks that clock and disk faults request what their text names. An effect
+// that is not seen, or does not end, is reported.
+func TestUnseenClockOrDiskEffectIsReported(t *testing.T) {
 	for _, c := range []struct {
 		line      string
 		broken    func(*steered)
@@ -173,9 +173,9 @@ func (p puts) Nodes() (list []cluster.Node) {
 	return list
 }
 
-// TestClockWithoutRates holds that a clock which cannot run too fast is refused at once where it
-// is to, and can be put forward all the same.
-func TestClockWithoutRates(t *testing.T) {
+// TestClockWithoutRateOnlyJumps checks that a clock that cannot change its rate rejects a rate at once, and can
+// still jump.
+func TestClockWithoutRateOnlyJumps(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, plain *standIns) {
 		ones := puts{standIns: plain}
 		if _, err := New(ones, plain, script(t, "clock n0 at rate 2"), 1); err == nil || !strings.Contains(err.Error(), "not made to run at another rate") {
@@ -187,9 +187,9 @@ func TestClockWithoutRates(t *testing.T) {
 	})
 }
 
-// TestSteeredPossible holds that a node which has no layer, or whose clock cannot
-// be steered, is refused at once with its own reason.
-func TestSteeredPossible(t *testing.T) {
+// TestUnsteerableNodeIsRejectedWithReason checks that a node without a disk layer or a steerable clock is rejected
+// at once with its own reason.
+func TestUnsteerableNodeIsRejectedWithReason(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, plain *standIns) {
 		ones := steered3(plain)
 		ones.nodes[1].static = errors.New("its program is linked statically")

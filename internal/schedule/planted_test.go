@@ -78,9 +78,9 @@ func (c *plantedClient) Do(ctx context.Context, o Operation) (r Result, err erro
 
 func (c *plantedClient) Close() error { return errors.Join(c.fresh.Close(), c.kvClient.Close()) }
 
-// TestPlantedFaults plants on the reference what the schedules of own reads and of predicates
-// behind a lock look for. TestReference holds that the reference shows none of it.
-func TestPlantedFaults(t *testing.T) {
+// TestSchedulesFindPlantedFaults checks that the schedules of own reads and of predicates behind a lock find
+// faults that are planted on the reference.
+func TestSchedulesFindPlantedFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		kinds []Kind

@@ -34,9 +34,9 @@ func seenOn(t *testing.T, table Table) map[Anomaly][]string {
 	return seen
 }
 
-// TestExecutors holds the schedules to executors whose isolation is known: each anomaly is
-// seen where it is not prevented, and nowhere else.
-func TestExecutors(t *testing.T) {
+// TestSchedulesFindWhatEachLevelAllows checks that executors of known isolation show each anomaly that they do not
+// prevent, and no other.
+func TestSchedulesFindWhatEachLevelAllows(t *testing.T) {
 	skews := []Anomaly{G2Item, G2}
 	unrepeated := slices.Concat([]Anomaly{Internal, PMP, P4, GSingle, LongFork}, skews)
 	for _, c := range []struct {
@@ -63,9 +63,9 @@ func TestExecutors(t *testing.T) {
 	}
 }
 
-// TestEachScheduleSeesItsAnomaly checks that every schedule shows its anomaly on an executor that
-// allows it. A form that every level forbids must not show on an executor with a level.
-func TestEachScheduleSeesItsAnomaly(t *testing.T) {
+// TestEachScheduleShowsItsAnomaly checks that every schedule shows its anomaly on an executor that allows it. A
+// form that every level forbids must not show on an executor with a level.
+func TestEachScheduleShowsItsAnomaly(t *testing.T) {
 	blind := newExecutor(snapshots)
 	blind.blind = true
 	seen := map[string]bool{}
@@ -91,8 +91,8 @@ func TestEachScheduleSeesItsAnomaly(t *testing.T) {
 	}
 }
 
-// TestReference: the strictly serializable reference shows nothing.
-func TestReference(t *testing.T) {
+// TestStrictReferenceShowsNoAnomaly checks that the strictly serializable reference shows no anomaly.
+func TestStrictReferenceShowsNoAnomaly(t *testing.T) {
 	d, err := memory.Open("memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +129,9 @@ func (c stuckClient) Do(ctx context.Context, o Operation) (Result, error) {
 	return c.transactor.Do(ctx, o)
 }
 
-// TestDeadline: a step that never ends leaves the schedule undecided, and says which.
-func TestDeadline(t *testing.T) {
+// TestEndlessStepLeavesScheduleUndecided checks that a step that never ends leaves the schedule undecided, and is
+// named.
+func TestEndlessStepLeavesScheduleUndecided(t *testing.T) {
 	r := NewRunner(stuck{newExecutor(chaos)}, "", Options{Wait: time.Millisecond, Limit: 20 * time.Millisecond})
 	o, err := r.Run(t.Context(), &Schedules()[0])
 	if err != nil || o.State != Undecided || !strings.Contains(o.How, "had not ended after 20ms: step write 1=12 of T2") {
@@ -141,8 +142,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestInterrupt: the end of the call's context ends the schedules.
-func TestInterrupt(t *testing.T) {
+// TestSchedulesEndWithContext checks that the schedules end with the context of the call.
+func TestSchedulesEndWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
@@ -151,8 +152,9 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestNames: each anomaly is found by its name, and each schedule has a name of its own.
-func TestNames(t *testing.T) {
+// TestAnomaliesAndSchedulesHaveUniqueNames checks that each anomaly is found by its name, and that each schedule
+// has a unique name.
+func TestAnomaliesAndSchedulesHaveUniqueNames(t *testing.T) {
 	for _, a := range Anomalies() {
 		if back, ok := Parse(a.String()); !ok || back != a || a.Text() == "" {
 			t.Errorf("%s is read as %s", a, back)
@@ -174,10 +176,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestMutants: each mutant of the reference that breaks isolation is seen as what it is. A
-// schedule cannot see stale-read, which hides what was changed 200 commits ago and nothing
-// newer; load does.
-func TestMutants(t *testing.T) {
+// TestSchedulesFindBrokenIsolation checks that each mutant of the reference that breaks isolation is found. A
+// schedule cannot find stale-read, which hides changes of 200 commits ago and nothing newer; load does.
+func TestSchedulesFindBrokenIsolation(t *testing.T) {
 	for mutant, want := range map[string]Anomaly{
 		"lost-update": P4, "dirty-read": G1a, "read-skew": GSingle, "write-skew": G2Item, "long-fork": LongFork, "phantom": G2, "stale-read": 0,
 	} {
@@ -197,9 +198,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestReplicas checks that transactions that only read run on the replicas. A replica that is
-// behind shows a stale read, and another one shows nothing.
-func TestReplicas(t *testing.T) {
+// TestLaggingReplicaShowsStaleRead checks that a replica that lags shows a stale read, and that an up-to-date
+// replica shows none. Only reads run on the replicas.
+func TestLaggingReplicaShowsStaleRead(t *testing.T) {
 	stale := func(table Table, replicas ...Table) Outcome {
 		r := NewRunner(table, "", Options{Wait: 10 * time.Millisecond, Replicas: replicas})
 		defer r.Close()
@@ -274,9 +275,9 @@ func (c *slowStep) Commit(ctx context.Context) error {
 	return c.Client.Commit(ctx)
 }
 
-// TestASlowStepIsNoStaleRead: a transaction that read before an earlier one's commit was
-// answered did not follow it.
-func TestASlowStepIsNoStaleRead(t *testing.T) {
+// TestSlowStepIsNoStaleRead checks that a read before the answer of an earlier commit is no stale read, because it
+// did not follow the commit.
+func TestSlowStepIsNoStaleRead(t *testing.T) {
 	for _, slow := range []Kind{Write, Commit} {
 		r := NewRunner(slowSteps{newExecutor(snapshots), 15 * time.Millisecond, slow}, "", Options{Wait: 5 * time.Millisecond})
 		s := staleRead()
@@ -298,9 +299,9 @@ func (e emptyTable) Fill(ctx context.Context, _ []Row, index bool) error {
 	return e.Table.Fill(ctx, nil, index)
 }
 
-// TestNoAccusationWithoutRows: a transaction that found no row to write misses no write of its
-// own, and nothing else can be said of it.
-func TestNoAccusationWithoutRows(t *testing.T) {
+// TestTransactionWithoutRowsMissesNoWrite checks that a transaction that found no row to write is not accused of
+// missing its own write.
+func TestTransactionWithoutRowsMissesNoWrite(t *testing.T) {
 	list, err := RunAll(t.Context(), emptyTable{newExecutor(snapshots)}, "", Options{Wait: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/report"
 )
 
-func TestBook(t *testing.T) {
+func TestBookResumesOnlySameSweep(t *testing.T) {
 	dir := t.TempDir()
 	b := &Book{Kind: Steps, Workload: "bank", Database: "SQLite", Over: "clients=1,2", Scenario: "seed: 7\n", StartedAt: "2026-11-21T00:00:00Z"}
 	fresh, err := b.Resume(dir)
@@ -39,8 +39,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestUnknownIsKeptAsNull: what a step does not measure is null in the book.
-func TestUnknownIsKeptAsNull(t *testing.T) {
+// TestUnmeasuredValueIsNull checks that a value that a step does not measure is null in the book.
+func TestUnmeasuredValueIsNull(t *testing.T) {
 	dir := t.TempDir()
 	b := &Book{Kind: Steps, Over: "clients=1,2", Points: []Point{
 		{Value: 1, TPS: new(12.5)},
@@ -64,7 +64,7 @@ func TestUnknownIsKeptAsNull(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadRejectsInvalidBooks(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                            "no sweep of stroppy",
 		"{}":                          "no schema",
@@ -82,7 +82,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestComparisonIsKeptAndContinued(t *testing.T) {
+func TestComparisonIsSavedAndResumed(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Comparison.Read(dir); !errors.Is(err, fs.ErrNotExist) || KindOf(dir) != "" {
 		t.Errorf("an empty directory holds a comparison: %v", err)
@@ -106,7 +106,7 @@ func TestComparisonIsKeptAndContinued(t *testing.T) {
 	}
 }
 
-// TestEarlierComparisonIsRead reads a book from before comparisons kept results.
+// TestEarlierComparisonIsRead checks that a book from before comparisons kept results is read.
 func TestEarlierComparisonIsRead(t *testing.T) {
 	for text, why := range map[string]string{
 		`{`:                             "it is not whole",
@@ -132,8 +132,9 @@ func TestEarlierComparisonIsRead(t *testing.T) {
 	}
 }
 
-// TestNewPoint: a point has what the result has, and nothing is made up for a run without a load phase.
-func TestNewPoint(t *testing.T) {
+// TestPointHasFiguresOfResult checks that a point has the figures of its result, and no figures for a run without
+// a load phase.
+func TestPointHasFiguresOfResult(t *testing.T) {
 	r := &report.Result{
 		Verdict: "valid", Database: "X", DatabaseVersion: "1", ScaledDownBy: 10, Load: &report.Load{Accounts: 100}, FootprintBytes: new(int64(5)),
 		Drive: &report.Drive{Clients: 3, Committed: 9, TPS: &report.Throughput{Mean: new(2.0)}, Latency: &report.Latency{Mean: 1, P99: 2, Max: 3}},

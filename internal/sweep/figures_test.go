@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestHighestIsOfMedians: the step with the luckiest single measurement is not the fastest.
-func TestHighestIsOfMedians(t *testing.T) {
+// TestFastestStepHasHighestMedian checks that the step with the luckiest single measurement is not the fastest.
+func TestFastestStepHasHighestMedian(t *testing.T) {
 	b := books()["repeated"]
 	b.Over, b.Points = "clients=4,8", nil
 	for _, p := range []struct{ n, tps float64 }{{4, 226_877}, {8, 180_000}, {4, 110_780}, {8, 190_000}} {
@@ -50,9 +50,9 @@ func written(t *testing.T, b *Book, columns int) string {
 	return out.String()
 }
 
-// TestWhatIsWrongComesFirst: the text and the page begin with what was found in the invalid
-// steps, and how their reports are shown.
-func TestWhatIsWrongComesFirst(t *testing.T) {
+// TestInvalidStepsComeFirst checks that text and page begin with the findings of the invalid steps, and with the
+// command that shows their reports.
+func TestInvalidStepsComeFirst(t *testing.T) {
 	b := books()["invalid"]
 	bad := &b.Points[3]
 	bad.Violations = []report.FirstFinding{
@@ -78,8 +78,9 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 	}
 }
 
-// TestObjectivesAreShown: missed objectives stand beside the verdict, in the rows, and in a note.
-func TestObjectivesAreShown(t *testing.T) {
+// TestMissedObjectivesAreShown checks that missed objectives are shown beside the verdict, in the rows, and in a
+// note.
+func TestMissedObjectivesAreShown(t *testing.T) {
 	b := books()["few"]
 	b.Points[0].Objectives, b.Points[2].Objectives = report.ObjectiveMet, report.ObjectiveMissed
 	b.Points[1].Objectives, b.Points[2].ObjectivesText = report.ObjectiveUnknown, "objectives missed: p99<5%: It is 9 %d"
@@ -95,7 +96,7 @@ func TestObjectivesAreShown(t *testing.T) {
 	}
 }
 
-// TestTextFitsTheTerminal: no line is wider, be it of a sentence or of the table.
+// TestTextFitsTheTerminal checks that no line of a sentence or of the table is wider than the terminal.
 func TestTextFitsTheTerminal(t *testing.T) {
 	for name, b := range books() {
 		if name == "hostile" {
@@ -116,8 +117,8 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsShown: the page has where the sweep was measured, as the page of a run.
-func TestEnvironmentIsShown(t *testing.T) {
+// TestPageShowsEnvironment checks that the page shows where the sweep was measured, like the page of a run.
+func TestPageShowsEnvironment(t *testing.T) {
 	b := books()["clients"]
 	b.Environment = &report.Environment{Processor: "Elm 7", Cores: 4, Threads: 4, Governor: "performance", Kernel: "6.1", Servers: report.OnThisMachine, Build: report.Build{Version: "v2", Commit: "abc"}}
 	d := data(t, b)

@@ -176,11 +176,11 @@ func golden(t *testing.T, file string, data any) {
 	}
 }
 
-// TestBooks holds that the browser's tests, which are in package report, see these sweeps.
-func TestBooks(t *testing.T) { golden(t, "books.json", books()) }
+// TestBrowserTestsUseTheseSweeps checks that the browser's tests, which are in package report, use these sweeps.
+func TestBrowserTestsUseTheseSweeps(t *testing.T) { golden(t, "books.json", books()) }
 
-// TestPageData checks the page's JSON. A list that a script reads is never null.
-func TestPageData(t *testing.T) {
+// TestPageDataHasNoNullLists checks the page's JSON. A list that a script reads is never null.
+func TestPageDataHasNoNullLists(t *testing.T) {
 	for _, name := range []string{"rate", "rate-once", "clients", "repeated", "few", "invalid", "unfinished", "begun", "nothing"} {
 		d := data(t, books()[name])
 		golden(t, name+".page.json", d.Document)
@@ -200,9 +200,9 @@ func TestPageData(t *testing.T) {
 	}
 }
 
-// TestPageVerdict: one bad step is the sweep's verdict, and what is not finished
-// or not known is never valid.
-func TestPageVerdict(t *testing.T) {
+// TestPageVerdictIsWorstOfSteps checks that one bad step is the sweep's verdict, and that an unfinished or unknown
+// step is never valid.
+func TestPageVerdictIsWorstOfSteps(t *testing.T) {
 	for name, want := range map[string]string{
 		"rate": "valid", "rate-invalid": "invalid", "clients": "valid", "invalid": "invalid", "unfinished": "unfinished",
 		"begun": "unfinished", "nothing": "unknown", "hostile": "unknown",
@@ -218,9 +218,9 @@ func TestPageVerdict(t *testing.T) {
 	}
 }
 
-// TestPageOfRates checks that page and text have the same knee. The maximum rate is reported apart, and a
-// step that did not keep its rate is marked.
-func TestPageOfRates(t *testing.T) {
+// TestPageAndTextHaveSameKnee checks that page and text have the same knee. The maximum rate is reported apart,
+// and a step that did not keep its rate is marked.
+func TestPageAndTextHaveSameKnee(t *testing.T) {
 	b := books()["rate"]
 	d, k := data(t, b), knee(b.Points)
 	if d.Knee == nil || d.Knee.TPS != k.Step.Offered || d.Knee.N != k.Step.Offered || d.Findings[0] != report.Sentence(k.Detail) {
@@ -242,9 +242,9 @@ func TestPageOfRates(t *testing.T) {
 	}
 }
 
-// TestKneeIsKept: a step that the table marks as one whose rate was not kept is not named
-// as the knee, however little it left.
-func TestKneeIsKept(t *testing.T) {
+// TestKneeKeptItsRate checks that a step that did not keep its rate is not named as the knee, however small the
+// rest was.
+func TestKneeKeptItsRate(t *testing.T) {
 	b := books()["rate"]
 	b.Points = nil
 	for _, rate := range []float64{1000, 2000, 3000, 4000, 5000, 3000, 4000, 3000, 4000} {
@@ -265,8 +265,8 @@ func TestKneeIsKept(t *testing.T) {
 	}
 }
 
-// TestPageOfSizes: the curve is the fitted law, dashed part and peak included.
-func TestPageOfSizes(t *testing.T) {
+// TestPageShowsFittedCurve checks that the curve is the fitted law, with its dashed part and its peak.
+func TestPageShowsFittedCurve(t *testing.T) {
 	for name, beyond := range map[string]bool{"clients": false, "predicted": true} {
 		b := books()[name]
 		fit, err := scaling(Clients, b.Points)
@@ -286,7 +286,7 @@ func TestPageOfSizes(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNotZero holds that what is not known is said to be so.
+// TestUnknownIsNotZero checks that an unknown value is reported as not known.
 func TestUnknownIsNotZero(t *testing.T) {
 	d := data(t, books()["nothing"])
 	if s := d.Steps[0]; s.TPS != nil || s.Low != nil || s.P99MS != nil || d.Law != nil {
@@ -308,9 +308,9 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// TestUnmeasuredSteps checks that steps without a throughput change neither the law nor the knee, and that
-// the page calls them not known.
-func TestUnmeasuredSteps(t *testing.T) {
+// TestUnmeasuredStepsChangeNoFit checks that steps without a throughput change neither the law nor the knee, and
+// that the page calls them not known.
+func TestUnmeasuredStepsChangeNoFit(t *testing.T) {
 	sizes := books()["unmeasured"]
 	d, want := data(t, sizes), books()["unmeasured"]
 	want.Points = want.Points[1:]
@@ -344,8 +344,8 @@ func TestUnmeasuredSteps(t *testing.T) {
 	}
 }
 
-// TestLinks holds that a row leads into the sweep's own folder only.
-func TestLinks(t *testing.T) {
+// TestRowLinksStayInSweepFolder checks that a row links only into the sweep's own folder.
+func TestRowLinksStayInSweepFolder(t *testing.T) {
 	for dir, want := range map[string]string{
 		"01-clients-1": "./01-clients-1/report.html", "a b": "./a%20b/report.html", "javascript:alert(1)": "./javascript:alert%281%29/report.html",
 		"": "", ".": "", "..": "", "../x": "", "/etc": "", "a/b": "", `"><img>`: "./%22%3E%3Cimg%3E/report.html",
@@ -356,8 +356,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPageIsWellFormed parses every page: nothing that a person or a database
-// wrote becomes markup.
+// TestPageIsWellFormed checks that every page parses, and that no text of a person or a database becomes markup.
 func TestPageIsWellFormed(t *testing.T) {
 	for name, b := range books() {
 		root, err := html.Parse(bytes.NewReader(render(t, b)))
@@ -401,9 +400,9 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestSavePage checks that the page is put in place at once and leaves nothing beside it. A page that cannot
-// be made leaves the old one.
-func TestSavePage(t *testing.T) {
+// TestSavePageReplacesAtomically checks that the page is put in place at once and leaves nothing beside it. A page
+// that cannot be made leaves the old one.
+func TestSavePageReplacesAtomically(t *testing.T) {
 	dir, b := t.TempDir(), books()["rate"]
 	if err := SavePage(b, report.Options{Dir: dir}, "stroppy sweep"); err != nil {
 		t.Fatal(err)
@@ -423,7 +422,7 @@ func TestSavePage(t *testing.T) {
 	}
 }
 
-// FuzzPage holds that no book makes the page panic or break out of its data.
+// FuzzPage checks that no book makes the page panic or break out of its data.
 func FuzzPage(f *testing.F) {
 	for _, b := range books() {
 		text, err := json.Marshal(b)
@@ -452,9 +451,9 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestNothingIsClaimedOfFewOrBadSteps: without a sound fit the page has no law, no peak and
-// no R², and one sentence says why; the file has the same.
-func TestNothingIsClaimedOfFewOrBadSteps(t *testing.T) {
+// TestNoLawWithoutSoundFit checks that page and file have no law, no peak and no R² without a sound fit, and give
+// the reason in one sentence.
+func TestNoLawWithoutSoundFit(t *testing.T) {
 	noise := books()["clients"]
 	for i, x := range []float64{87_000, 119_692, 96_000, 104_000, 101_000, 92_000, 103_000} {
 		noise.Points[i].TPS = new(x)
@@ -489,8 +488,9 @@ func TestNothingIsClaimedOfFewOrBadSteps(t *testing.T) {
 	}
 }
 
-// TestPageOfRepeats: a value has one point, the median, with the range of what was measured.
-func TestPageOfRepeats(t *testing.T) {
+// TestRepeatedValueIsOnePoint checks that a repeated value has one point, the median, with the range of the
+// measurements.
+func TestRepeatedValueIsOnePoint(t *testing.T) {
 	b := books()["repeated"]
 	d := data(t, b)
 	if len(d.Steps) != 7 || len(d.Table.Rows) != 14 || !d.Repeated || len(d.Coefficients) != 2 || len(d.Coefficients[0].Rows) != 7 {

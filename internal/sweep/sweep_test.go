@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestParse(t *testing.T) {
+func TestParseExpandsAndSortsSteps(t *testing.T) {
 	for text, want := range map[string]string{
 		"rate":                   "rate",
 		"clients":                "clients",
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidAxes(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                     "rate, clients, nodes or scenarios",
 		"threads=1,2":          "rate, clients, nodes or scenarios",
@@ -101,9 +101,9 @@ func sweepAll(t *testing.T, s Spec, fallback []float64, run func(float64) Point)
 	}
 }
 
-// TestProfile: fire-hose, back off by tenths, halve below 70 %, then closer where
-// latency bends.
-func TestProfile(t *testing.T) {
+// TestProfileRefinesNearKnee checks the rates of a profile: first unlimited, then less by tenths, halves below 70
+// %, and closer where the latency bends.
+func TestProfileRefinesNearKnee(t *testing.T) {
 	done := sweepAll(t, Spec{Axis: Rate}, nil, database(10_000))
 	var values []float64
 	for _, p := range done {
@@ -126,7 +126,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-func TestProfileOfNothing(t *testing.T) {
+func TestProfileStopsWithoutThroughput(t *testing.T) {
 	for _, tps := range []*float64{nil, new(0.0)} {
 		done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point { return Point{Value: rate, TPS: tps} })
 		if len(done) != 1 {
@@ -135,8 +135,8 @@ func TestProfileOfNothing(t *testing.T) {
 	}
 }
 
-// TestProfileWithoutLatencies: where a step has none, nothing bends.
-func TestProfileWithoutLatencies(t *testing.T) {
+// TestProfileRefinesOnlyMeasuredLatencies checks that a profile does not look closer at steps without latencies.
+func TestProfileRefinesOnlyMeasuredLatencies(t *testing.T) {
 	done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point {
 		p := database(10_000)(rate)
 		if rate > 7000 {
@@ -151,8 +151,8 @@ func TestProfileWithoutLatencies(t *testing.T) {
 	}
 }
 
-// TestResume: wherever a sweep is cut, it goes on with the same steps.
-func TestResume(t *testing.T) {
+// TestResumedSweepTakesSameSteps checks that a sweep continues with the same steps, wherever it was interrupted.
+func TestResumedSweepTakesSameSteps(t *testing.T) {
 	for _, spec := range []Spec{{Axis: Rate}, {Axis: Rate, Repeat: 2}, {Axis: Rate, Values: []float64{1000, 2000, 4000, 8000, 12_000}}, {Axis: Clients}, {Axis: Clients, Repeat: 3}, {Axis: Nodes, Values: []float64{1, 3, 5}}} {
 		run := database(12_345)
 		whole := sweepAll(t, spec, []float64{1, 2, 4}, run)
@@ -165,7 +165,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func TestKept(t *testing.T) {
+func TestKeptRateNeedsSmallRemainder(t *testing.T) {
 	for _, c := range []struct {
 		p            Point
 		kept, behind bool
@@ -185,7 +185,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-func TestRounded(t *testing.T) {
+func TestRatesAreRoundedToThreeDigits(t *testing.T) {
 	for v, want := range map[float64]float64{12345: 12300, 999.6: 1000, 12.345: 12.3, 0.4: 1, 875: 875, 0: 0} {
 		if got := rounded(v); got != want {
 			t.Errorf("%g is rounded to %g, want %g", v, got, want)
@@ -193,9 +193,9 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestRepeats checks that a list is repeated as a whole, and the profile step by step. Only a knee comes more
-// often than requested.
-func TestRepeats(t *testing.T) {
+// TestRepeatsOrderDiffersForListAndProfile checks that a list is repeated as a whole, and the profile step by
+// step. Only a knee is measured more often than requested.
+func TestRepeatsOrderDiffersForListAndProfile(t *testing.T) {
 	var values []float64
 	for _, p := range sweepAll(t, Spec{Axis: Clients, Values: []float64{1, 2, 4}, Repeat: 2}, nil, database(1e6)) {
 		values = append(values, p.Value)
@@ -214,9 +214,9 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestConfirmingEnds: a database whose latency is noise alone is not measured for ever, and
-// has no knee.
-func TestConfirmingEnds(t *testing.T) {
+// TestNoisyLatencyHasNoKnee checks that a database whose latency is only noise is not measured for ever, and has
+// no knee.
+func TestNoisyLatencyHasNoKnee(t *testing.T) {
 	claimed := 0
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -238,8 +238,8 @@ func TestConfirmingEnds(t *testing.T) {
 	}
 }
 
-// TestRoundedAtTheSource: no rate of a sweep has digits that nobody asked for.
-func TestRoundedAtTheSource(t *testing.T) {
+// TestSweepUsesRoundedRates checks that no rate of a sweep has more digits than needed.
+func TestSweepUsesRoundedRates(t *testing.T) {
 	long := regexp.MustCompile(`\d{4,}\.\d|\.\d{4,}`)
 	for capacity := 11.7; capacity < 1e6; capacity *= 1.37 {
 		for _, p := range sweepAll(t, Spec{Axis: Rate}, nil, database(capacity)) {
@@ -254,7 +254,7 @@ func TestRoundedAtTheSource(t *testing.T) {
 	}
 }
 
-func TestLengthened(t *testing.T) {
+func TestSlowRatesAreMeasuredLonger(t *testing.T) {
 	for _, c := range []struct {
 		rate        float64
 		asked, want time.Duration
@@ -268,8 +268,9 @@ func TestLengthened(t *testing.T) {
 	}
 }
 
-// TestDue: what is left of a list, each as often as it is measured, and of a profile the next.
-func TestDue(t *testing.T) {
+// TestDueStepsAreThoseNotMeasured checks which steps are still due: the rest of a list with its repetitions, and
+// the next step of a profile.
+func TestDueStepsAreThoseNotMeasured(t *testing.T) {
 	done := []Point{{Value: 1}, {Value: 2}, {Value: 1}}
 	for _, c := range []struct {
 		over  string

@@ -21,7 +21,7 @@ func text(t *testing.T, over string, finished bool, values []float64, run func(f
 	return out.String()
 }
 
-func TestTextOfRates(t *testing.T) {
+func TestTextSortsRatesAndNamesKnee(t *testing.T) {
 	got := text(t, "rate", true, []float64{0, 9000, 8000, 7000, 3500, 1750, 875, 3500, 7000, 3500, 7000}, func(v float64) Point {
 		p := database(10_000)(v)
 		p.Verdict = "valid"
@@ -37,8 +37,8 @@ func TestTextOfRates(t *testing.T) {
 	}
 }
 
-// TestTextOfClients: the coefficients that the steps were made with come back.
-func TestTextOfClients(t *testing.T) {
+// TestTextShowsFittedCoefficients checks that the text shows the coefficients of the law that made the steps.
+func TestTextShowsFittedCoefficients(t *testing.T) {
 	law := func(n float64) Point {
 		return Point{Value: n, TPS: new(1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1))), Verdict: "valid", Low: new(1.0), High: new(2.0)}
 	}

@@ -31,7 +31,7 @@ var cases = map[string]struct {
 	"info-short-read.edn":      {"holds strict-serializable", ""},
 }
 
-func TestSmallHistoriesHaveTheirLevels(t *testing.T) {
+func TestSmallHistoriesSatisfyExpectedLevels(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.edn")
 	if err != nil || len(files) != len(cases) {
 		t.Fatalf("%d files of %d: %v", len(files), len(cases), err)
@@ -58,8 +58,8 @@ func TestSmallHistoriesHaveTheirLevels(t *testing.T) {
 	}
 }
 
-// TestJSONErrorsHaveTheirLine includes errors in an array.
-func TestJSONErrorsHaveTheirLine(t *testing.T) {
+// TestJSONErrorsNameTheLine checks that errors in JSON, also in an array, name the line.
+func TestJSONErrorsNameTheLine(t *testing.T) {
 	data, err := os.ReadFile("testdata/cases/array.json")
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func TestJSONErrorsHaveTheirLine(t *testing.T) {
 	}
 }
 
-// TestOrderOfLinesIsNoDuration checks that, without :time, lines define an order but no durations, and that
+// TestLinesWithoutTimeGiveNoDurations checks that, without :time, lines define an order but no durations, and that
 // durations come from :time otherwise.
-func TestOrderOfLinesIsNoDuration(t *testing.T) {
+func TestLinesWithoutTimeGiveNoDurations(t *testing.T) {
 	for _, operations := range []string{"[:append 1 1]|[:r 1 []]", "[:w 1 1]|[:r 1 nil]"} {
 		write, read, _ := strings.Cut(operations, "|")
 		for _, times := range [][4]string{{}, {":time 10", ":time 20", ":time 20", ":time 30"}, {":time 10", ":time 20", ":time 5020", ":time 9000"}} {
@@ -108,8 +108,8 @@ func hot(n int) []byte {
 	return []byte(out.String())
 }
 
-// TestMemoryIsLinear checks that twice as many writes of one register need twice as much memory.
-func TestMemoryIsLinear(t *testing.T) {
+// TestMemoryGrowsLinearlyWithWrites checks that twice as many writes of one register need twice as much memory.
+func TestMemoryGrowsLinearlyWithWrites(t *testing.T) {
 	allocated := func(n int) float64 {
 		data := hot(n)
 		var before, after runtime.MemStats
@@ -132,9 +132,9 @@ func TestMemoryIsLinear(t *testing.T) {
 	}
 }
 
-// TestProcessThatWentOn checks that a transaction of unknown outcome follows the earlier transactions of its
-// process, and precedes none.
-func TestProcessThatWentOn(t *testing.T) {
+// TestUnknownOutcomeFollowsEarlierTransactions checks that a transaction of unknown outcome follows the earlier
+// transactions of its process, and precedes none.
+func TestUnknownOutcomeFollowsEarlierTransactions(t *testing.T) {
 	text := `{:type :invoke, :process 0, :value [[:w 1 1]]}
 {:type :ok, :process 0, :value [[:w 1 1]]}
 {:type :invoke, :process 0, :value [[:w 1 2] [:w 2 2]]}

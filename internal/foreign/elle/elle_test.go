@@ -31,9 +31,9 @@ func checked(t *testing.T, data []byte) (*History, *foreign.Checked) {
 	return h, c
 }
 
-// TestNamedAnomalies checks the smallest history of each named anomaly. Its third line lists the levels that
+// TestEachAnomalyIsNamed checks the smallest history of each named anomaly. Its third line lists the levels that
 // it satisfies.
-func TestNamedAnomalies(t *testing.T) {
+func TestEachAnomalyIsNamed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.edn")
 	if err != nil || len(files) < 20 {
 		t.Fatal(err, files)
@@ -113,8 +113,8 @@ func expectNamed(t *testing.T, r *foreign.Checked, name string) {
 	t.Errorf("no %q is reported, but %q", name, all)
 }
 
-// TestJSONRegisters reads a register history in JSON.
-func TestJSONRegisters(t *testing.T) {
+// TestParseRegistersInJSON checks that a register history in JSON is read.
+func TestParseRegistersInJSON(t *testing.T) {
 	data, err := os.ReadFile("testdata/stale-read-of-a-register.json")
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +163,8 @@ func TestBadInputNamesTheLine(t *testing.T) {
 	}
 }
 
-// TestWrittenHistoryIsReadBack writes random histories and reads them back.
-func TestWrittenHistoryIsReadBack(t *testing.T) {
+// TestHistoryRoundTrip checks that random histories are equal after they are written and read.
+func TestHistoryRoundTrip(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var list []lists.Transaction

@@ -29,9 +29,9 @@ var named = map[string]struct{ source, levels string }{
 	"unordered-writes":          {"two versions whose order no read shows", "holds causal"},
 }
 
-// TestNamedAnomalies checks the smallest history of each named anomaly, also after it was written and read
+// TestEachAnomalyIsNamed checks the smallest history of each named anomaly, also after it was written and read
 // again.
-func TestNamedAnomalies(t *testing.T) {
+func TestEachAnomalyIsNamed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) != len(named) {
 		t.Fatalf("%d files of %d: %v", len(files), len(named), err)

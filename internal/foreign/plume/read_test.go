@@ -19,9 +19,9 @@ func parse(text string, parts int) (*sessions.History, error) {
 	return readParts(context.Background(), strings.NewReader(text), int64(len(text)), parts)
 }
 
-// TestPartsDoNotMatter checks that the result depends neither on the parts of a file nor on the interleaving
-// of sessions.
-func TestPartsDoNotMatter(t *testing.T) {
+// TestResultIsIndependentOfFileParts checks that the result depends neither on the parts of a file nor on the
+// interleaving of sessions.
+func TestResultIsIndependentOfFileParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var text strings.Builder
 	value := 0
@@ -49,8 +49,8 @@ func TestPartsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveTheirLine checks that the first wrong line is named, for any number of parts.
-func TestErrorsHaveTheirLine(t *testing.T) {
+// TestErrorsNameTheFirstWrongLine checks that the first wrong line is named, for any number of parts.
+func TestErrorsNameTheFirstWrongLine(t *testing.T) {
 	var lines []string
 	for i := range 50 {
 		lines = append(lines, fmt.Sprintf("w(1,%d,0,%d)", i+1, i))

@@ -52,9 +52,9 @@ func book() *sweep.Book {
 	}
 }
 
-// TestTables: theirs is cited once, ours has numbers only where they were measured, and the
-// factor stands beside them.
-func TestTables(t *testing.T) {
+// TestTablesComparePublishedAndMeasured checks that published numbers are shown once, and measured numbers and the
+// factor only where they exist.
+func TestTablesComparePublishedAndMeasured(t *testing.T) {
 	list := tables(book(), parsed(t))
 	if len(list) != 1 {
 		t.Fatalf("%d tables", len(list))
@@ -80,8 +80,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestVerdict: what could not be run, or is not done, is never valid; a violation comes first.
-func TestVerdict(t *testing.T) {
+// TestVerdictIsNeverValidIfUnfinished checks that an unfinished or impossible run is never valid, and that a
+// violation comes first.
+func TestVerdictIsNeverValidIfUnfinished(t *testing.T) {
 	for _, c := range []struct {
 		bend            func(*sweep.Book)
 		verdict, reason string
@@ -101,8 +102,9 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestForms: text, Markdown, page and file say the same, and none breaks out of the page.
-func TestForms(t *testing.T) {
+// TestTextPageAndFileAgree checks that text, Markdown, page and file have the same content, and that no text
+// breaks out of the page.
+func TestTextPageAndFileAgree(t *testing.T) {
 	b, dir := book(), t.TempDir()
 	b.Points[1].Problem = `</script><script>alert(1)</script>`
 	published := parsed(t)
@@ -134,8 +136,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestResume: a directory is gone on with by the same sweep of the same program alone.
-func TestResume(t *testing.T) {
+// TestResumeRejectsOtherSweep checks that only the same sweep of the same program continues a directory.
+func TestResumeRejectsOtherSweep(t *testing.T) {
 	dir := t.TempDir()
 	fresh := func() *sweep.Book { return &sweep.Book{Kind: sweep.Scenarios, Names: book().Names, Stroppy: "1.0"} }
 	if b, err := fresh().Resume(dir); err != nil || len(b.Points) != 0 {
@@ -166,8 +168,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: tables that do not fit themselves.
-func TestParseRefuses(t *testing.T) {
+// TestParseRejectsInvalidTables checks that tables that are inconsistent are rejected.
+func TestParseRejectsInvalidTables(t *testing.T) {
 	for _, text := range []string{
 		strings.Replace(studyTables, `"2263"`, `"2263", "x"`, 1),
 		strings.Replace(studyTables, "[tps, clients]", "[speed]", 1),

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestFreeConnections checks that open sessions reduce the number of available connections.
-func TestFreeConnections(t *testing.T) {
+// TestOpenSessionsReduceFreeConnections checks that open sessions reduce the number of available connections.
+func TestOpenSessionsReduceFreeConnections(t *testing.T) {
 	d := open(t, freshURL(t))
 	before, err := d.FreeConnections(t.Context())
 	if err != nil || !before.Known || before.Count == 0 {
@@ -26,8 +26,9 @@ func TestFreeConnections(t *testing.T) {
 	}
 }
 
-// TestFreeConnectionsRead checks that the figures of serverStatus are read, and that nothing is known without them.
-func TestFreeConnectionsRead(t *testing.T) {
+// TestFreeConnectionsAreUnknownWithoutFigures checks that the figures of serverStatus are read, and that free
+// connections are unknown without them.
+func TestFreeConnectionsAreUnknownWithoutFigures(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		status bson.D

@@ -17,10 +17,10 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestCut ends connections before, during and after a commit. A commit that is lost once is repeated by the library,
-// and nothing is applied twice. If every attempt is lost, the commit is unknown, whether the server received it or
-// not. A transaction that ends before the commit is not applied.
-func TestCut(t *testing.T) {
+// TestConnectionLostDuringCommitAppliesItOnce checks that a commit that is lost once is repeated and never applied
+// twice. If every attempt is lost, the commit is unknown, whether the server received it or not. A transaction
+// that ends before the commit is not applied.
+func TestConnectionLostDuringCommitAppliesItOnce(t *testing.T) {
 	const limit = 2 * time.Second
 	direct := open(t, freshURL(t))
 	observer := session1(t, direct, "")
@@ -95,9 +95,9 @@ func balance(t *testing.T, s db.RecordSession, account string) int64 {
 	return cents
 }
 
-// TestFailOverAtCommit kills the primary while a commit waits for a majority that does not hear of it. The commit is
-// unknown, and whether it was applied must not change later.
-func TestFailOverAtCommit(t *testing.T) {
+// TestFailoverDuringCommitIsUnknown checks that a commit that waits for a lost majority is unknown, and that its
+// effect does not change later.
+func TestFailoverDuringCommitIsUnknown(t *testing.T) {
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
 	clustertest.Need(t, "mongodb", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestDecimal checks that the library reads money correctly, and that it survives a round trip.
-func TestDecimal(t *testing.T) {
+// TestDecimalRoundTrip checks that the library reads money correctly, and that money survives a round trip.
+func TestDecimalRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	cents := []int64{0, 1, -1, 99, -100, math.MaxInt64, -math.MaxInt64}
 	for range 10_000 {

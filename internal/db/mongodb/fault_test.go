@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestRefused checks that a change that another transaction or a rule of the collection forbids is not applied, and
-// that the session can continue.
-func TestRefused(t *testing.T) {
+// TestRefusedUpdateIsNotApplied checks that an update refused by a conflict or a validation rule is not applied,
+// and that the session can continue.
+func TestRefusedUpdateIsNotApplied(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")
 	drivertest.Must(t, other.Begin(ctx, false))
@@ -67,8 +67,9 @@ func failCommand(t *testing.T, d *Database, times int, data bson.D) {
 	})
 }
 
-// TestFailures makes the server fail before and during the commit, and checks the effect on the transaction.
-func TestFailures(t *testing.T) {
+// TestServerErrorsAreClassified makes the server fail before and during the commit, and checks the effect on the
+// transaction.
+func TestServerErrorsAreClassified(t *testing.T) {
 	if os.Getenv("STROPPY_TEST_MONGODB") != "" {
 		t.Skip("skipped engine: mongodb: fail points are of servers that this test starts")
 	}
@@ -127,9 +128,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestSilence checks a server that does not answer in time. Before the commit the transaction is not applied; during
-// the commit it is unknown.
-func TestSilence(t *testing.T) {
+// TestUnansweredCommitIsUnknown checks that a transaction is unknown if the server does not answer the commit, and
+// not applied before the commit.
+func TestUnansweredCommitIsUnknown(t *testing.T) {
 	c := servers.Start(t, nil)
 	d := open(t, at(t, c.URL(), "silence", "timeout=1s"))
 	ctx, s, node := t.Context(), session1(t, d, ""), cluster.LocalNodes(c)[0]
@@ -176,9 +177,9 @@ func (c counter) Count(ctx context.Context) error {
 	})
 }
 
-// TestFailOver kills the primary while clients count. No acknowledged count may be lost. Every other count that is
-// found must be unknown.
-func TestFailOver(t *testing.T) {
+// TestFailoverLosesNoCommit checks that no acknowledged count is lost when the primary is killed. Every other
+// count that is found must be unknown.
+func TestFailoverLosesNoCommit(t *testing.T) {
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
 	clustertest.Need(t, "mongodb", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })

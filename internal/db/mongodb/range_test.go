@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestRange reads ranges of documents in a transaction, with its own writes and from its snapshot, and removes
-// documents.
-func TestRange(t *testing.T) {
+// TestRangeReadsSnapshotAndOwnWrites reads ranges of documents in a transaction, with its own writes and from its
+// snapshot, and removes documents.
+func TestRangeReadsSnapshotAndOwnWrites(t *testing.T) {
 	d := open(t, freshURL(t))
 	s, err := d.RecordRangeSession(t.Context(), db.SessionOptions{})
 	drivertest.Must(t, err)

@@ -93,7 +93,7 @@ func admin(t *testing.T, address, user, password string, commands ...bson.D) {
 	}
 }
 
-func TestAlone(t *testing.T) {
+func TestServerOutsideReplicaSetIsRefused(t *testing.T) {
 	t.Parallel()
 	address := mongod(t)
 	refusal(t, "mongodb://"+address, db.Fatal, address+" is a server alone", "--replSet")
@@ -102,8 +102,9 @@ func TestAlone(t *testing.T) {
 	refusal(t, "mongodb://"+mongod(t, "--replSet", "rs"), db.Unavailable, "was not initiated")
 }
 
-// TestUsers checks that a server with users distinguishes a wrong login from a missing right.
-func TestUsers(t *testing.T) {
+// TestWrongLoginDiffersFromMissingRight checks that the error for a wrong login differs from the error for a
+// missing right.
+func TestWrongLoginDiffersFromMissingRight(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
 	drivertest.Must(t, os.WriteFile(key, []byte("c3Ryb3BweQ=="), 0o600))
@@ -134,8 +135,8 @@ func TestUsers(t *testing.T) {
 	}), db.Fatal, "13")
 }
 
-// TestNoPrimary checks the error of a replica set without a majority.
-func TestNoPrimary(t *testing.T) {
+// TestReplicaSetWithoutMajorityIsReported checks the error of a replica set without a majority.
+func TestReplicaSetWithoutMajorityIsReported(t *testing.T) {
 	t.Parallel()
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
 	clustertest.Need(t, "mongodb", err)
@@ -147,8 +148,8 @@ func TestNoPrimary(t *testing.T) {
 	refusal(t, c.URL(), db.Unavailable, "no primary within 5s (members that answer: 1)", "majority")
 }
 
-// TestOthers checks the errors for servers of other products.
-func TestOthers(t *testing.T) {
+// TestServersOfOtherProductsAreReported checks the errors for servers of other products.
+func TestServersOfOtherProductsAreReported(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
@@ -182,8 +183,9 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestTLSRefused checks the errors of TLS, with servers of any product, because TLS comes before MongoDB's protocol.
-func TestTLSRefused(t *testing.T) {
+// TestTLSErrorsAreExplained checks the errors of TLS, with servers of any product, because TLS comes before
+// MongoDB's protocol.
+func TestTLSErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	secure, plain := httptest.NewTLSServer(http.NotFoundHandler()), httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)

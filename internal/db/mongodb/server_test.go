@@ -165,7 +165,7 @@ func wantError(t testing.TB, what string, err error, class db.Class, code string
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestUpdatesRoundTrip(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s := t.Context(), session1(t, d, "")
 	want(t, "find", find(t, s, "b", "nobody", "a"), "b 1000 0 x -5 a 7 null, -, a 1000 0 null")
@@ -212,7 +212,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestDescription(t *testing.T) {
+func TestServerDescriptionHasVersionAndIsolation(t *testing.T) {
 	d := open(t, freshURL(t))
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "MongoDB" || info.Version == "" {
@@ -231,9 +231,9 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestClose checks that nothing of a database continues after its close, even with an open session, and nothing of a
-// refused one.
-func TestClose(t *testing.T) {
+// TestCloseEndsAllGoroutines checks that no goroutine of a database continues after its close, even with an open
+// session, and none of a refused one.
+func TestCloseEndsAllGoroutines(t *testing.T) {
 	address := freshURL(t)
 	open(t, address)
 	before := runtime.NumGoroutine()
@@ -259,8 +259,9 @@ func TestClose(t *testing.T) {
 	}))
 }
 
-// TestSnapshot checks that a transaction reads from one moment, and does not overwrite later changes.
-func TestSnapshot(t *testing.T) {
+// TestTransactionReadsOneSnapshot checks that a transaction reads from one moment, and that it does not overwrite
+// later changes.
+func TestTransactionReadsOneSnapshot(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")
 	var out [1]db.Record

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLIsParsedOrRefused(t *testing.T) {
 	c, err := parseURL("mongodb://u:p%40@h1,h2:99/bank?timeout=3s&w=2&readConcernLevel=majority&readPreference=secondary&replicaSet=rs&authSource=admin")
 	got := fmt.Sprintln(c.servers, c.user, c.password, c.database, c.timeout, c.w, c.readConcern, c.secondary, c.replicaSet, c.authSource, c.direct)
 	if want := "[h1:27017 h2:99] u p@ bank 3s 2 majority true rs admin false\n"; err != nil || got != want {
@@ -43,15 +43,16 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestPasswords(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "mongodb", "h1:98,h2:99", []string{"", "/bank", "/bank?timeout=3s"}, "/?#", func(text string) (drivertest.Account, error) {
 		c, err := parseURL(text)
 		return drivertest.Account{User: c.user, Password: c.password, Servers: strings.Join(c.servers, ",")}, err
 	})
 }
 
-// TestUnreachable checks that an unreachable server is reported in one sentence within ten seconds.
-func TestUnreachable(t *testing.T) {
+// TestUnreachableServerIsReportedInTime checks that an unreachable server is reported in one sentence within ten
+// seconds.
+func TestUnreachableServerIsReportedInTime(t *testing.T) {
 	for text, says := range map[string]string{
 		"mongodb://127.0.0.1:1":                          "open MongoDB: MongoDB 127.0.0.1:1: connection refused: check the address",
 		"mongodb://u:s3cr3t@127.0.0.1:1":                 "open MongoDB: MongoDB 127.0.0.1:1: connection refused: check the address",
@@ -70,8 +71,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestClaims checks that the claim follows from the URL's parameters, unless an isolation is named.
-func TestClaims(t *testing.T) {
+// TestClaimFollowsURLParameters checks that the claim follows from the URL's parameters, unless an isolation is named.
+func TestClaimFollowsURLParameters(t *testing.T) {
 	for _, tc := range []struct {
 		params, isolation string
 		level             isolation.Level
@@ -94,9 +95,9 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestVia checks that a member is reached at another address than its name in the set, which the library learns from
-// the set.
-func TestVia(t *testing.T) {
+// TestMemberIsReachedAtItsMappedAddress checks that the parameter via maps a member's name in the replica set to
+// another address.
+func TestMemberIsReachedAtItsMappedAddress(t *testing.T) {
 	t.Parallel()
 	at := standIn(t, 21, bson.D{{Key: "version", Value: "8.0.0"}}, "db-1.db:27017")
 	c, err := parseURL("mongodb://db-0.db:27017/bank?replicaSet=rs&via=db-0.db:27017=" + at + ",db-1.db:27017=" + at)

@@ -81,9 +81,9 @@ func brief(name string, command bson.Raw) string {
 	return name
 }
 
-// TestAsked checks that the server is asked for the URL's parameters and the isolation. A session must ask for data
-// at least as new as it has seen.
-func TestAsked(t *testing.T) {
+// TestRequestsCarryConcernsOfTheURL checks that requests have the read and write concerns of the URL and the
+// isolation. A session must ask for data at least as new as it has seen.
+func TestRequestsCarryConcernsOfTheURL(t *testing.T) {
 	for _, tc := range []struct{ params, isolation, begin, commit string }{
 		{"", "", "find start at snapshot after", "commitTransaction within w=majority"},
 		{"w=majority", snapshot, "find start at snapshot after", "commitTransaction within w=majority"},
@@ -106,9 +106,9 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestSecondary checks that with readPreference=secondary read-only transactions go to a secondary. It may lag behind
-// other writers, but not behind the session's own observations.
-func TestSecondary(t *testing.T) {
+// TestReadOnlyTransactionsUseASecondary checks that readPreference=secondary sends read-only transactions to a
+// secondary. The secondary may lag behind other writers, but not behind the session's own observations.
+func TestReadOnlyTransactionsUseASecondary(t *testing.T) {
 	o := cluster.Options{Nodes: 3, Loopback: true, InMemory: true, Params: map[string][]string{"set.enableTestCommands": {"1"}}}
 	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), o)
 	clustertest.Need(t, "mongodb", err)

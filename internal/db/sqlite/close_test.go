@@ -7,8 +7,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestCloseWaitsForNobody checks that closing a connection does not wait for another one's transaction.
-func TestCloseWaitsForNobody(t *testing.T) {
+// TestCloseDoesNotWaitForOtherTransactions checks that closing a connection does not wait for another one's
+// transaction.
+func TestCloseDoesNotWaitForOtherTransactions(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "a.db") + "?busy_timeout=1h"
 	writer, err := Open(t.Context(), url)
 	if err != nil {

@@ -75,17 +75,18 @@ func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSes
 	}
 }
 
-// TestWriterWaitsInVain checks that a writer that waits too long is Aborted, by the queue within one process and by
-// SQLite between two.
-func TestWriterWaitsInVain(t *testing.T) {
+// TestWriterThatWaitsTooLongIsAborted checks that a writer that waits too long is Aborted, by the queue within one
+// process and by SQLite between two.
+func TestWriterThatWaitsTooLongIsAborted(t *testing.T) {
 	heldUp(t, "busy_timeout=30ms", func(t *testing.T, s db.SQLSession) {
 		err := transact(t, s, sql("UPDATE a SET balance = 5"))
 		wantError(t, err, db.Aborted, "SQLITE_BUSY", "locked")
 	})
 }
 
-// TestCancelledWait checks that a cancelled context ends every wait immediately and leaves the session ready.
-func TestCancelledWait(t *testing.T) {
+// TestCancelledContextEndsEveryWait checks that a cancelled context ends every wait immediately and leaves the
+// session ready.
+func TestCancelledContextEndsEveryWait(t *testing.T) {
 	heldUp(t, "busy_timeout=1h", func(t *testing.T, s db.SQLSession) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -102,7 +103,7 @@ func TestCancelledWait(t *testing.T) {
 	})
 }
 
-func TestCancelledStatement(t *testing.T) {
+func TestCancelledContextEndsStatement(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		s := openSession(t, d, mode)
@@ -134,8 +135,9 @@ func TestCancelledStatement(t *testing.T) {
 	})
 }
 
-// TestSnapshot checks that readers see one snapshot, and that readers and writers do not wait for each other.
-func TestSnapshot(t *testing.T) {
+// TestReaderSeesOneSnapshotWithoutWaiting checks that readers see one snapshot, and that readers and writers do
+// not wait for each other.
+func TestReaderSeesOneSnapshotWithoutWaiting(t *testing.T) {
 	inModes(t, "busy_timeout=0s", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		createBank(t, d, 100)
 		reader, writer := openSession(t, d, mode), openSession(t, d, mode)
@@ -185,9 +187,9 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestCommitIsHeldUp checks that, with a rollback journal, a COMMIT delayed by a reader is not applied and may be
-// tried again.
-func TestCommitIsHeldUp(t *testing.T) {
+// TestCommitDelayedByReaderIsAborted checks that, with a rollback journal, a COMMIT delayed by a reader is not
+// applied and may be tried again.
+func TestCommitDelayedByReaderIsAborted(t *testing.T) {
 	inModes(t, "journal=delete&busy_timeout=30ms", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		reader, writer := openSession(t, d, db.Interactive), openSession(t, d, mode)
@@ -212,9 +214,9 @@ func TestCommitIsHeldUp(t *testing.T) {
 	})
 }
 
-// TestPipelinedHoldsNoLock checks that pipelined statements wait for COMMIT, so that an open transaction with queued
-// statements delays no other.
-func TestPipelinedHoldsNoLock(t *testing.T) {
+// TestQueuedStatementsHoldNoLock checks that pipelined statements wait for COMMIT, so that an open transaction
+// with queued statements delays no other.
+func TestQueuedStatementsHoldNoLock(t *testing.T) {
 	d, _ := openNew(t, "busy_timeout=0s")
 	constrained(t, d)
 	slow, quick := openSession(t, d, db.Pipelined), openSession(t, d, db.Pipelined)
@@ -235,8 +237,8 @@ func TestPipelinedHoldsNoLock(t *testing.T) {
 	}
 }
 
-// TestDiskFull checks that a full disk undoes the transaction.
-func TestDiskFull(t *testing.T) {
+// TestFullDiskUndoesTransaction checks that a full disk undoes the transaction.
+func TestFullDiskUndoesTransaction(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		s := openSession(t, d, mode)

@@ -66,9 +66,9 @@ func childTransfers(args []string) error {
 	return nil
 }
 
-// TestKilledProcess checks that a process killed during commits loses nothing that was acknowledged, and
-// leaves nothing incomplete.
-func TestKilledProcess(t *testing.T) {
+// TestKilledProcessLosesNoCommit checks that a process killed during commits loses no acknowledged commit, and
+// leaves no incomplete transaction.
+func TestKilledProcessLosesNoCommit(t *testing.T) {
 	for _, parameters := range []string{"journal=wal", "journal=delete&synchronous=off"} {
 		t.Run(parameters, func(t *testing.T) {
 			d, path := openNew(t, parameters)
@@ -190,8 +190,8 @@ func childCommit(args []string) error {
 	return d.Close()
 }
 
-// TestCommitFails checks that an I/O error in COMMIT is unknown and breaks the session until Reset.
-func TestCommitFails(t *testing.T) {
+// TestIOErrorDuringCommitIsUnknown checks that an I/O error in COMMIT is unknown and breaks the session until Reset.
+func TestIOErrorDuringCommitIsUnknown(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		out, err := exec.Command(os.Args[0], "commit", d.Path(), modeNames[mode]).CombinedOutput()

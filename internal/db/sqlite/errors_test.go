@@ -63,7 +63,7 @@ func TestCommitIsUnknownUnlessProved(t *testing.T) {
 	}
 }
 
-func TestFailureReportsTheContext(t *testing.T) {
+func TestInterruptIsReportedAsCancelledContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if e := failure(ctx, "try", sqlite3.SQLITE_INTERRUPT, "interrupted", false); !errors.Is(e, context.Canceled) || e.Class != db.Aborted {

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRefusesUnusableFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "letter.txt")
 	if err := os.WriteFile(text, []byte(strings.Repeat("Dear bank, ", 500)), 0o644); err != nil {
@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenDamaged(t *testing.T) {
+func TestOpenRefusesDamagedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bank.db")
 	d, err := sqlite.Open(t.Context(), "sqlite:"+path)
 	if err != nil {
@@ -134,7 +134,7 @@ func TestClaimIsSerializable(t *testing.T) {
 	wantError(t, err, db.Fatal, "mode")
 }
 
-func TestFootprintAndClose(t *testing.T) {
+func TestFootprintGrowsAndCloseFreesFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bank.db")
 	d := openAt(t, path, "")
 	createBank(t, d, 1000)

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db"
 )
 
-func TestQueueIsFair(t *testing.T) {
+func TestQueueServesInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
 		if err := q.enter(t.Context(), stoppedTimer(), time.Second); err != nil {

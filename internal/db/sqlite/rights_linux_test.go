@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-func TestOpenWithoutRights(t *testing.T) {
+func TestOpenWithoutPermissionIsRefused(t *testing.T) {
 	base, err := os.MkdirTemp("", "rights") // not t.TempDir, whose parent nobody else may enter
 	if err != nil {
 		t.Fatal(err)

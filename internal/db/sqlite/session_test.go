@@ -23,7 +23,7 @@ func constrained(t *testing.T, d *sqlite.Database) {
 	)
 }
 
-func TestConstraints(t *testing.T) {
+func TestConstraintViolationsAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		sql  string
 		kind db.ConstraintKind
@@ -57,7 +57,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-func TestFatalStatements(t *testing.T) {
+func TestInvalidStatementsAreFatal(t *testing.T) {
 	integers := []db.Type{db.Integer}
 	for name, test := range map[string]struct {
 		statement *db.Statement
@@ -98,7 +98,7 @@ func TestFatalStatements(t *testing.T) {
 	}
 }
 
-func TestResultsOfStatements(t *testing.T) {
+func TestStatementsReturnExactValues(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		dialect := d.Dialect()
 		run(t, d, "CREATE TABLE m (n "+dialect.IntegerType+" PRIMARY KEY, name "+dialect.TextType(34)+", money "+dialect.DecimalType+")"+dialect.TableOptions)
@@ -168,7 +168,7 @@ func TestResultsOfStatements(t *testing.T) {
 	})
 }
 
-func TestSessionStates(t *testing.T) {
+func TestMisusedSessionReturnsFatalError(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		s := openSession(t, d, mode)
@@ -244,7 +244,7 @@ func TestSessionStates(t *testing.T) {
 	})
 }
 
-func TestQueryThatWrites(t *testing.T) {
+func TestQueryWithReturningClauseWrites(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
 		s := openSession(t, d, mode)

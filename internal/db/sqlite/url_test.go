@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestURLParameters(t *testing.T) {
+func TestURLParametersAreParsed(t *testing.T) {
 	for _, test := range []struct {
 		url  string
 		want options
@@ -29,7 +29,7 @@ func TestURLParameters(t *testing.T) {
 	}
 }
 
-func TestParseURLRefuses(t *testing.T) {
+func TestInvalidURLIsRefused(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://x":                     `does not start with "sqlite:"`,
 		"sqlite:":                          "names no file",

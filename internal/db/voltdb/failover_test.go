@@ -41,9 +41,9 @@ func (c counter) Count(ctx context.Context) error {
 	return err
 }
 
-// TestFailOver kills nodes while calls are under way: what was acknowledged is there, and of
-// the rest no more than is unknown.
-func TestFailOver(t *testing.T) {
+// TestFailoverLosesNoCommit checks that killed nodes lose no acknowledged call, and that no more calls exist than
+// were acknowledged or unknown.
+func TestFailoverLosesNoCommit(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	c, err := voltdbcluster.Starter(voltdb.Hosts)(ctx, cluster.Options{
 		Nodes: 3, InMemory: true, Loopback: true, Params: url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}},

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestDecimals: an amount is the same after it was written and read, and what is no whole
-// number of cents is refused.
-func TestDecimals(t *testing.T) {
+// TestDecimalRoundTrip checks that an amount survives a round trip, and that an amount with a fraction of a cent
+// is refused.
+func TestDecimalRoundTrip(t *testing.T) {
 	amounts := []int64{0, 1, -1, 100, -100, math.MaxInt64, -math.MaxInt64}
 	for range 1000 {
 		amounts = append(amounts, int64(rand.Uint64()>>rand.IntN(64)), -int64(rand.Uint64()>>(1+rand.IntN(63))))
@@ -57,9 +57,9 @@ func reply(s status, text string, names []string, types []byte, rows ...[]byte) 
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(table))), table...)
 }
 
-// TestAnswers: an answer is read as it was written; one that is cut anywhere is an error and
-// never fewer rows.
-func TestAnswers(t *testing.T) {
+// TestTruncatedAnswerIsAnError checks that an answer is read as it was written. If the answer is cut anywhere, it
+// is an error and never fewer rows.
+func TestTruncatedAnswerIsAnError(t *testing.T) {
 	row := appendString(binary.BigEndian.AppendUint64(nil, 5), "five")
 	empty := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 1<<63), math.MaxUint32)
 	whole := reply(success, "", []string{"n", "t"}, []byte{typeBigInt, typeString}, row, empty)
@@ -92,9 +92,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestLogins: a node that lets nobody in for now is another thing than one that refuses the
-// user.
-func TestLogins(t *testing.T) {
+// TestLoginErrorsAreClassified checks that the class of a login error differs between an unavailable node and a
+// refused user.
+func TestLoginErrorsAreClassified(t *testing.T) {
 	for code, want := range map[int8]struct {
 		class db.Class
 		says  string
@@ -127,8 +127,8 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestMeanings: texts as the server said them.
-func TestMeanings(t *testing.T) {
+// TestServerErrorTextsAreClassified checks the class of error texts that were recorded from the server.
+func TestServerErrorTextsAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		status     status
 		text       string

@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestShapesHaveTheirArguments: a call has an argument for each parameter of its procedure, in the
-// partition of its record if it has only one.
-func TestShapesHaveTheirArguments(t *testing.T) {
+// TestCallHasArgumentForEachParameter checks that a call has an argument for each parameter, and that a call for
+// one record names its partition.
+func TestCallHasArgumentForEachParameter(t *testing.T) {
 	objects := &db.Collection{Name: "objects", ID: db.Text, Fields: []db.Field{
 		{Name: "balance", Type: db.Decimal, NonNegative: true}, {Name: "version", Type: db.Integer}, {Name: "note", Type: db.Text},
 	}}
@@ -91,8 +91,8 @@ func TestShapesHaveTheirArguments(t *testing.T) {
 	}
 }
 
-// TestLiteralsAreQuoted: a text in a statement stays one text.
-func TestLiteralsAreQuoted(t *testing.T) {
+// TestTextLiteralsAreQuoted checks that a text in a statement stays one text.
+func TestTextLiteralsAreQuoted(t *testing.T) {
 	facts := &db.Collection{Name: "facts", ID: db.Text, Fields: []db.Field{{Name: "value", Type: db.Text}}}
 	d := &Database{}
 	made := d.shape([]step{{kind: put, c: facts}}, true)

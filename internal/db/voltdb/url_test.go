@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLIsParsedOrRefused(t *testing.T) {
 	c, err := parseURL("voltdb://u:p%40@h1,h2:99?answer_timeout=3s")
 	if err != nil || strings.Join(c.nodes, " ") != "h1:21212 h2:99" || c.user != "u" || c.password != "p@" || c.answer.String() != "3s" {
 		t.Errorf("read as %+v, %v", c, err)
@@ -26,7 +26,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestPasswords(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "voltdb://", "h1:98,h2:99", []string{"", "?answer_timeout=3s"}, "/?#@", func(text string) (drivertest.Account, error) {
 		c, err := parseURL(text)
 		return drivertest.Account{User: c.user, Password: c.password, Servers: strings.Join(c.nodes, ",")}, err

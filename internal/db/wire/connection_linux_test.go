@@ -71,8 +71,9 @@ func pair(t *testing.T) (net.Conn, *net.TCPConn) {
 	return ours, theirs.(*net.TCPConn)
 }
 
-// TestConnectionEchoes sends more than all buffers hold, so that both directions must wait for each other.
-func TestConnectionEchoes(t *testing.T) {
+// TestLargeDataFlowsInBothDirections sends more than all buffers hold, so that both directions must wait for each
+// other.
+func TestLargeDataFlowsInBothDirections(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := both(t)
@@ -100,8 +101,8 @@ func TestConnectionEchoes(t *testing.T) {
 	}
 }
 
-// TestConnectionFails checks that errors are reported as by package net.
-func TestConnectionFails(t *testing.T) {
+// TestConnectionErrorsMatchPackageNet checks that errors are reported as by package net.
+func TestConnectionErrorsMatchPackageNet(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range []struct {
@@ -137,9 +138,9 @@ func TestConnectionFails(t *testing.T) {
 	}
 }
 
-// TestConnectionEnds checks that the end of the other side's data is not an error, and that a write to a closed
-// connection is.
-func TestConnectionEnds(t *testing.T) {
+// TestPeersEndIsNoErrorButClosedWriteIs checks that the end of the other side's data is not an error, and that a
+// write to a closed connection is.
+func TestPeersEndIsNoErrorButClosedWriteIs(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := both(t)
@@ -166,9 +167,9 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestRoundTripWritesEverything checks that a question of any length is written, and that the right answer follows,
-// even after an unread one. The other side answers only after the complete question.
-func TestRoundTripWritesEverything(t *testing.T) {
+// TestRoundTripSendsRequestsOfAnyLength checks that a request of any length is written, and that the right answer
+// follows, even after an unread one. The other side answers only after the complete request.
+func TestRoundTripSendsRequestsOfAnyLength(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range []struct {
@@ -207,8 +208,9 @@ func TestRoundTripWritesEverything(t *testing.T) {
 	}
 }
 
-// TestRoundTripReportsSentBytes checks what is reported as sent if no answer comes.
-func TestRoundTripReportsSentBytes(t *testing.T) {
+// TestRoundTripReportsSentBytesWithoutAnswer checks the number of bytes that are reported as sent if no answer
+// comes.
+func TestRoundTripReportsSentBytesWithoutAnswer(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			question := []byte("?")
@@ -243,9 +245,9 @@ func TestRoundTripReportsSentBytes(t *testing.T) {
 	}
 }
 
-// TestRoundTripEndsWithTheConnection checks that the caller wakes if the connection ends before the question or
+// TestLostConnectionEndsRoundTrip checks that the caller wakes if the connection ends before the request or
 // instead of the answer. The next read must report the end.
-func TestRoundTripEndsWithTheConnection(t *testing.T) {
+func TestLostConnectionEndsRoundTrip(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			for _, early := range []bool{true, false} {
@@ -268,8 +270,8 @@ func TestRoundTripEndsWithTheConnection(t *testing.T) {
 	}
 }
 
-// TestConnectionInterrupted checks that a deadline that is set during a call ends the call.
-func TestConnectionInterrupted(t *testing.T) {
+// TestDeadlineSetDuringCallEndsIt checks that a deadline that is set during a call ends the call.
+func TestDeadlineSetDuringCallEndsIt(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			ours, _ := both(t)
@@ -281,8 +283,8 @@ func TestConnectionInterrupted(t *testing.T) {
 	}
 }
 
-// TestConnectionWaits checks that a read waits exactly as long as allowed, and ends with the connection.
-func TestConnectionWaits(t *testing.T) {
+// TestReadWaitsUntilItsDeadline checks that a read waits exactly as long as allowed, and ends with the connection.
+func TestReadWaitsUntilItsDeadline(t *testing.T) {
 	const long = 250 * time.Millisecond // more than a system call
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,9 @@ func listen(t *testing.T) (address string, from <-chan string) {
 	return l.Addr().String(), came
 }
 
-// TestLocalAddresses checks that connections come from each address in turn, skipping unusable ones.
-func TestLocalAddresses(t *testing.T) {
+// TestConnectionsUseEachLocalAddressInTurn checks that connections come from each address in turn, skipping
+// unusable ones.
+func TestConnectionsUseEachLocalAddressInTurn(t *testing.T) {
 	address, from := listen(t)
 	two, three := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
 	foreign := netip.MustParseAddr("192.0.2.1") // of the documentation (RFC 5737), never of this machine

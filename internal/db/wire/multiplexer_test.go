@@ -15,9 +15,9 @@ type request struct {
 	sent   int // how often it was part of an exchange
 }
 
-// TestMultiplexerHasOneOwner lets streams send and own in any order. It checks that one stream owns the connection at
-// a time, and none at the end. Each request must be sent once, in a batch of limited size.
-func TestMultiplexerHasOneOwner(t *testing.T) {
+// TestOneStreamOwnsTheConnection lets streams send and own in any order. It checks that one stream owns the
+// connection at a time, and none at the end. Each request must be sent once, in a batch of limited size.
+func TestOneStreamOwnsTheConnection(t *testing.T) {
 	const streams, rounds, most = 8, 2000, 5
 	var users atomic.Int32
 	use := func() func() {
@@ -80,8 +80,8 @@ func TestMultiplexerHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestMultiplexerWithoutAllocation checks that sending allocates nothing.
-func TestMultiplexerWithoutAllocation(t *testing.T) {
+// TestMultiplexerAllocatesNothing checks that sending allocates nothing.
+func TestMultiplexerAllocatesNothing(t *testing.T) {
 	s := NewMultiplexer(func(*request) bool { return true }, func([]*request) {})
 	r := &request{}
 	r.handle = s.Stream(r)

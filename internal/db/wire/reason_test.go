@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestReasonsOfFailedConnections(t *testing.T) {
+func TestFailedConnectionsAreExplained(t *testing.T) {
 	dial := func(err error) error {
 		return fmt.Errorf("try: %w", &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, Err: err})
 	}

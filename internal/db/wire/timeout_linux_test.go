@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserTimeoutIsSet also checks that the probes of an idle connection come before its end.
-func TestUserTimeoutIsSet(t *testing.T) {
+// TestTCPUserTimeoutIsSet checks the user timeout of TCP, and that the probes of an idle connection come before
+// the timeout.
+func TestTCPUserTimeoutIsSet(t *testing.T) {
 	raw, err := silent(t).(*direct).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func wait(ctx context.Context, p *Deadlines, bounded bool) error {
 	return p.Because(ctx, err)
 }
 
-func TestDeadlinesEndReads(t *testing.T) {
+func TestDeadlineEndsRead(t *testing.T) {
 	p := &Deadlines{Conn: silent(t), Limit: time.Hour}
 	if err := p.Arm(t.Context(), time.Now(), true); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestDeadlinesEndReads(t *testing.T) {
 	}
 }
 
-func TestGuardEndsWhenTheServerIsSilent(t *testing.T) {
+func TestGuardCancelsWhenServerIsSilent(t *testing.T) {
 	gone := errors.New("gone")
 	asked := 0
 	ctx, release := Guard(t.Context(), time.Millisecond, func(context.Context) error {
@@ -109,7 +109,7 @@ func TestGuardEndsWhenTheServerIsSilent(t *testing.T) {
 	}
 }
 
-func TestDialRefused(t *testing.T) {
+func TestDialFailsWithoutListener(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

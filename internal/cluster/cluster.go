@@ -187,7 +187,7 @@ type Kind struct {
 type launched interface {
 	Cluster
 	Open(ctx context.Context, k Kind, o Options) error
-	Plan(ctx context.Context, k Kind, o Options) error
+	Plan(k Kind, o Options)
 	Logged(text string) bool
 }
 
@@ -199,9 +199,7 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	}
 	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(host.MissingError))) {
 		c := describe()
-		if err := c.Plan(ctx, k, o); err != nil {
-			return none, fmt.Errorf("plan %s:%d: %w", k.Name, o.Nodes, err)
-		}
+		c.Plan(k, o)
 		return none, &PlannedError{Cluster: c, Lacks: k.Lacks}
 	}
 	if k.Lacks != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ type NodeSet[N Member] struct {
 	Dir     string
 
 	name    string // for errors, as in "the etcd cluster"
-	found   func(ctx context.Context, number int, on *host.Host) (N, error)
+	found   func(number int, on *host.Host) (N, Design)
 	healthy func() func(ctx context.Context) error
 
 	record  *host.Record // for cleanup if this program is killed
@@ -71,12 +72,25 @@ type NodeSet[N Member] struct {
 	stopErr  error
 }
 
-// NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found makes the folder of
-// a node on a host and describes its server; after an error it leaves nothing behind. healthy begins a wait. Its
-// result is called until it returns nil; its error is the reason why the cluster is not healthy.
-func NewNodeSet[N Member](
-	name string, found func(ctx context.Context, number int, on *host.Host) (N, error), healthy func() func(ctx context.Context) error,
-) *NodeSet[N] {
+// Design describes a node to its NodeSet: what it needs on its host, and its server. A dry run reads it and makes
+// nothing.
+type Design struct {
+	Ports   map[int]*netip.AddrPort // addresses that no node has had, by their standard ports
+	Folder  string                  // parent of the other folders, which all users may read; empty: none
+	Folders []string                // nil: the folder of the server's data
+	// Make prepares the rest when the node has its addresses and folders; nil: nothing is left.
+	Make func() error
+
+	Server  **host.Server // is set to the new server; nil: the node has one already
+	Dir     string        // folder of the server's data; empty: NodeSet.Folder
+	Log     string        // file of the server's output; empty: beside that folder
+	Program host.Program  // Clock and FaultFS declare abilities, which the options of the cluster may turn off
+}
+
+// NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found describes a node on a
+// host. healthy begins a wait. Its result is called until it returns nil; its error is the reason why the cluster is
+// not healthy.
+func NewNodeSet[N Member](name string, found func(number int, on *host.Host) (N, Design), healthy func() func(ctx context.Context) error) *NodeSet[N] {
 	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}, changing: wait.NewLock()}
 	f.Life, f.end = context.WithCancelCause(context.Background())
 	return f
@@ -129,14 +143,12 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 }
 
 // Plan describes the nodes as Open does, but makes nothing on this machine.
-func (f *NodeSet[N]) Plan(ctx context.Context, k Kind, o Options) error {
+func (f *NodeSet[N]) Plan(k Kind, o Options) {
 	f.Options, f.Dir, f.network = o, nowhere, netem.Planned(o.Nodes+k.Further, o.Loopback)
 	for i := range o.Nodes + k.Further {
-		if _, err := f.enlist(ctx, f.network.Host(i)); err != nil {
-			return err
-		}
+		n, _ := f.describe(f.network.Host(i))
+		f.nodes = append(f.nodes, n)
 	}
-	return nil
 }
 
 // nowhere is the folder of a planned cluster: no file can be below it.
@@ -162,9 +174,6 @@ func (f *NodeSet[N]) Folder(number int) string {
 
 // MakeFolder makes a folder of a node and gives it to the servers' user.
 func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
-	if f.Options.DryRun {
-		return nil
-	}
 	if err := os.Mkdir(path, mode); err != nil {
 		return fmt.Errorf("make the folder of n%d: %w; if it exists, name another folder", number, err)
 	}
@@ -176,19 +185,12 @@ func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error
 
 // WriteFile writes a file for the servers and gives it to their user.
 func (f *NodeSet[N]) WriteFile(path, text string) error {
-	if f.Options.DryRun {
-		return nil
-	}
 	return errors.Join(os.WriteFile(path, []byte(text), 0o644), f.User.Give(path))
 }
 
-// TakeEndpoints sets addresses of a host that no node has had, by their standard ports.
-func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, on *host.Host, addresses map[int]*netip.AddrPort) error {
+// takeEndpoints sets addresses of a host that no node has had, by their standard ports.
+func (f *NodeSet[N]) takeEndpoints(ctx context.Context, on *host.Host, addresses map[int]*netip.AddrPort) error {
 	for standard, address := range addresses {
-		if f.Options.DryRun {
-			*address = netip.AddrPortFrom(on.Addr(), uint16(standard))
-			continue
-		}
 		for !address.IsValid() || f.given[*address] {
 			port, err := on.Port(ctx, standard)
 			if err != nil {
@@ -201,9 +203,10 @@ func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, on *host.Host, addresses
 	return nil
 }
 
-// NewServer is like the function NewServer. The server's life ends with the node's membership.
+// NewServer is like host.NewServer. The server's life ends with the node's membership.
 func (f *NodeSet[N]) NewServer(number int, on *host.Host, dir, log string, program host.Program) *host.Server {
-	program.Planned = f.Options.DryRun
+	program.Clock = program.Clock && f.Options.Clock
+	program.FaultFS = program.FaultFS && f.Options.FaultFS
 	return host.NewServer(f.Life, number, on, dir, log, program)
 }
 
@@ -274,16 +277,50 @@ func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(cont
 	return nil
 }
 
-func (f *NodeSet[N]) enlist(ctx context.Context, on *host.Host) (N, error) {
+// describe describes the next node, and makes nothing.
+func (f *NodeSet[N]) describe(on *host.Host) (N, Design) {
 	number := f.made
 	f.made++
-	n, err := f.found(ctx, number, on)
-	if err == nil {
-		f.Mu.Lock()
-		f.nodes = append(f.nodes, n)
-		f.Mu.Unlock()
+	n, d := f.found(number, on)
+	d.Dir = cmp.Or(d.Dir, f.Folder(number))
+	if d.Folders == nil {
+		d.Folders = []string{d.Dir}
 	}
-	return n, err
+	if d.Server != nil {
+		*d.Server = f.NewServer(number, on, d.Dir, cmp.Or(d.Log, d.Dir+".log"), d.Program)
+	}
+	return n, d
+}
+
+// enlist makes the next node and adds it to the list. After an error it leaves nothing behind.
+func (f *NodeSet[N]) enlist(ctx context.Context, on *host.Host) (N, error) {
+	n, d := f.describe(on)
+	err := f.takeEndpoints(ctx, on, d.Ports)
+	var made []string
+	mkdir := func(path string, mode os.FileMode) {
+		if err == nil && path != "" {
+			if err = f.MakeFolder(path, n.Number(), mode); err == nil {
+				made = append(made, path)
+			}
+		}
+	}
+	mkdir(d.Folder, 0o755)
+	for _, path := range d.Folders {
+		mkdir(path, 0o700)
+	}
+	if err == nil && d.Make != nil {
+		err = d.Make()
+	}
+	if err != nil {
+		for _, path := range made {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		return n, err
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.nodes = append(f.nodes, n)
+	return n, nil
 }
 
 // Drop removes a node from the list and all that was made for it.

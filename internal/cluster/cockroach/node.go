@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"sync/atomic"
@@ -35,19 +36,14 @@ type node struct {
 // megabytes of writes.
 const cacheSize = "256MiB"
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}); err != nil {
-		return nil, err
-	}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
-		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		FaultFS: true, Clock: true, Now: n.now,
+	}}
 }
 
 // command returns the command that starts the node. It shortens the scan of replicas to ten seconds with few pauses.

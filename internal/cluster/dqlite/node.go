@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"syscall"
@@ -31,19 +32,17 @@ type node struct {
 	address string // host:port, for clients and for the other nodes
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
-	var endpoint netip.AddrPort
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{9000: &endpoint}); err != nil {
-		return nil, err
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
+	n, endpoint := &node{cluster: c}, netip.AddrPort{}
+	remember := func() error {
+		n.address = endpoint.String()
+		return nil
 	}
-	n := &node{cluster: c, address: endpoint.String()}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{9000: &endpoint}, Make: remember, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
+	}}
 }
 
 // command returns the command that starts the node. A node with data ignores the other nodes.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"runtime"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"sync/atomic"
@@ -25,19 +26,14 @@ type node struct {
 	joined       atomic.Bool   // the cluster has a member for the present or future data of the folder
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}); err != nil {
-		return nil, err
-	}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		FaultFS: true, Clock: true,
+	}}
 }
 
 // command returns the command that starts etcd. A node with data ignores the flags of the first start.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"syscall"
@@ -41,22 +42,17 @@ type node struct {
 	endpoints []netip.AddrPort // of its processes
 }
 
-// newNode makes the folder of a node and describes its servers.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c, endpoints: make([]netip.AddrPort, c.params.processes)}
 	taken := map[int]*netip.AddrPort{}
 	for i := range n.endpoints {
 		taken[4500+i] = &n.endpoints[i]
 	}
-	if err := c.TakeEndpoints(ctx, on, taken); err != nil {
-		return nil, err
-	}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: taken, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
+	}}
 }
 
 // address returns the address of the node's first process, the only one that may be a coordinator.

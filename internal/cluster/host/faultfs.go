@@ -189,10 +189,10 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 func (s *Server) DiskFaults() error {
 	l := s.faultFS.Load()
 	switch {
-	case s.program.Planned && s.program.FaultFS:
-		return nil
-	case l == nil:
+	case !s.program.FaultFS:
 		return errNoFaultFS
+	case l == nil: // before the first start
+		return nil
 	}
 	return l.gone()
 }
@@ -235,9 +235,12 @@ func (s *Server) Sync() error {
 
 // ask calls a method of the disk; what describes it in errors, before the node's name.
 func (s *Server) ask(ctx context.Context, what, method string, args any) error {
-	err := s.DiskFaults()
+	err, l := s.DiskFaults(), s.faultFS.Load()
+	if err == nil && l == nil {
+		err = errors.New("it has never been started")
+	}
 	if err == nil {
-		err = s.faultFS.Load().call(ctx, method, args)
+		err = l.call(ctx, method, args)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.Name(), err)

@@ -36,8 +36,6 @@ type Program struct {
 	FaultFS bool
 	// Clock lets the server's clock be changed, if the machine and the program allow it.
 	Clock bool
-	// Planned describes a server of a dry run: it is never started, and answers as a running server would.
-	Planned bool
 	// Now asks the server for its time; nil if it cannot be asked.
 	Now func(ctx context.Context) (time.Time, error)
 }

@@ -40,12 +40,16 @@ const computes, computesName = "while :; do :; done", "stroppy-stress"
 // stressWatched is the shortest time of observation. stressSeen bounds the time until each of many processes has run.
 const stressWatched, stressSeen = 250 * time.Millisecond, 15 * time.Second
 
-// Stressable returns why stress is not possible on the node, or nil if it is. It tries by making a control group,
-// unless the server is only planned; then the answer is not known.
+// Stressable returns why stress is not possible on the node, or nil if it is. It tries by making a control group. If
+// the server has never run, as in a dry run, the answer is not known.
 func (s *Server) Stressable() error {
-	if s.program.Planned || s.stressable.Load() {
+	if s.current() == nil || s.stressable.Load() {
 		return nil
 	}
+	return s.tryGroup()
+}
+
+func (s *Server) tryGroup() error {
 	if _, err := usageOf([]int{os.Getpid()}); err != nil {
 		return err
 	}

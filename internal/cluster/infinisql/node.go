@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"syscall"
@@ -38,18 +39,13 @@ type node struct {
 	sql, admin, management, gateway netip.AddrPort
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{15432: &n.sql, 11521: &n.admin, 11520: &n.management, 11530: &n.gateway}); err != nil {
-		return nil, err
-	}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{15432: &n.sql, 11521: &n.admin, 11520: &n.management, 11530: &n.gateway}, Program: host.Program{
 		Command: n.command, Ready: n.ready,
 		Death: syscall.SIGTERM, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+	}}
 }
 
 // command returns the command that starts the server, which is empty at first.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"sync/atomic"
@@ -33,20 +34,15 @@ type node struct {
 	mute atomic.Bool
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *servers) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *servers) newNode(number int, _ *host.Host) (*node, cluster.Design) {
 	n := &node{servers: c, set: c.place(number)}
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{27017: &n.address}); err != nil {
-		return nil, err
-	}
 	n.mute.Store(n.set != nil && n.set.formed.Load())
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{27017: &n.address}, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		FaultFS: true, Clock: true,
+	}}
 }
 
 // command returns the command that starts mongod or mongos.

@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -43,32 +42,28 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := cluster.Launch(ctx, mySQLGroup.launched(lacks), o,
-		func() *Group {
-			g := &Group{params: params, programs: programs, name: newUUID()}
-			g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQLGroup.name, o.Nodes), g.newMember, g.checkHealthy)
-			return g
-		},
-		func(g *Group) error {
-			if err := g.Each(func(m *member) error { return m.initialize(ctx) }); err != nil {
-				return err
-			}
-			g.Tasks.Go(g.supervise)
-			if err := g.Each(func(m *member) error { return m.Restart(ctx) }); err != nil {
-				return err
-			}
-			return g.List()[0].ask(ctx, "SELECT @@GLOBAL.group_replication_consistency", &g.consistency)
-		})
-	planned, dry := errors.AsType[*cluster.PlannedError](err)
-	switch {
-	case dry && !params.group.multiPrimary:
-		return nil, &cluster.PlannedError{Cluster: PrimaryGroup{planned.Cluster.(*Group)}, Lacks: planned.Lacks}
-	case err != nil:
-		return nil, err
-	case params.group.multiPrimary:
-		return g, nil
+	describe := func() *Group {
+		g := &Group{params: params, programs: programs, name: newUUID()}
+		g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQLGroup.name, o.Nodes), g.newMember, g.checkHealthy)
+		return g
 	}
-	return PrimaryGroup{g}, nil
+	start := func(g *Group) error { return g.start(ctx) }
+	if params.group.multiPrimary {
+		return cluster.AsLocal(cluster.Launch(ctx, mySQLGroup.launched(lacks), o, describe, start))
+	}
+	return cluster.AsLocal(cluster.Launch(ctx, mySQLGroup.launched(lacks), o, func() PrimaryGroup { return PrimaryGroup{describe()} },
+		func(g PrimaryGroup) error { return start(g.Group) }))
+}
+
+func (g *Group) start(ctx context.Context) error {
+	if err := g.Each(func(m *member) error { return m.initialize(ctx) }); err != nil {
+		return err
+	}
+	g.Tasks.Go(g.supervise)
+	if err := g.Each(func(m *member) error { return m.Restart(ctx) }); err != nil {
+		return err
+	}
+	return g.List()[0].ask(ctx, "SELECT @@GLOBAL.group_replication_consistency", &g.consistency)
 }
 
 // newUUID returns a random UUID of version 4 (RFC 9562).

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"sync/atomic"
 	"syscall"
@@ -42,29 +43,24 @@ type member struct {
 	failed atomic.Pointer[error] // error of the last attempt to join
 }
 
-// newMember makes the folders of a member and describes its server.
-func (g *Group) newMember(ctx context.Context, number int, on *host.Host) (_ *member, err error) {
-	m := &member{set: g}
-	if err = g.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group}); err != nil {
-		return nil, err
+// newMember describes a member.
+func (g *Group) newMember(number int, _ *host.Host) (*member, cluster.Design) {
+	m := &member{set: g, scratch: g.Folder(number) + ".tmp"}
+	return m, cluster.Design{
+		Server: &m.Server, Ports: map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group},
+		Folders: []string{g.Folder(number), m.scratch},
+		Make: func() (err error) {
+			if m.db, err = open(m.address.String(), askLimit); err == nil {
+				m.lasting, err = open(m.address.String(), joinLimit)
+			}
+			return err
+		},
+		Program: host.Program{
+			Command: func(context.Context) (*exec.Cmd, error) { return m.command(), nil }, Ready: m.ready, Join: m.initialize,
+			Now: func(ctx context.Context) (time.Time, error) { return Now(ctx, m.db, m.Name()) }, Clock: true,
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: leaveLimit,
+		},
 	}
-	dir := g.Folder(number)
-	m.scratch = dir + ".tmp"
-	m.Server = g.NewServer(number, on, dir, dir+".log", host.Program{
-		Command: func(context.Context) (*exec.Cmd, error) { return m.command(), nil }, Ready: m.ready, Join: m.initialize,
-		Now: func(ctx context.Context) (time.Time, error) { return Now(ctx, m.db, m.Name()) }, Clock: g.Options.Clock,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: leaveLimit,
-	})
-	if m.db, err = open(m.address.String(), askLimit); err != nil {
-		return nil, err
-	}
-	if m.lasting, err = open(m.address.String(), joinLimit); err == nil {
-		err = makeFolders(g.NodeSet, number, dir, m.scratch)
-	}
-	if err != nil {
-		return nil, errors.Join(err, m.db.Close())
-	}
-	return m, nil
 }
 
 // initialize makes the data of an empty member. They are the same on all members, and not part of a transaction of

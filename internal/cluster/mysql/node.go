@@ -33,41 +33,24 @@ type node struct {
 	known    *position // position of its data while it is down or starting; nil if not known
 }
 
-// newNode makes the folders of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
-	n := &node{cluster: c}
-	addresses := map[int]*netip.AddrPort{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst}
-	if err = c.TakeEndpoints(ctx, on, addresses); err != nil {
-		return nil, err
-	}
+// newNode describes a node.
+func (c *Cluster) newNode(number int, _ *host.Host) (*node, cluster.Design) {
+	n := &node{cluster: c, scratch: c.Folder(number) + ".tmp"}
 	program := host.Program{
-		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options.Clock, FaultFS: c.Options.FaultFS,
+		Command: n.command, Ready: n.ready, Now: n.now, Clock: true, FaultFS: true,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	}
 	if c.galera() {
 		program.Join = func(context.Context) error { return nil } // an empty server asks the others for the data
 	}
-	dir := c.Folder(number)
-	n.scratch = dir + ".tmp"
-	n.Server = c.NewServer(number, on, dir, dir+".log", program)
-	if n.db, err = open(n.address.String(), askLimit); err != nil {
-		return nil, err
+	return n, cluster.Design{
+		Server: &n.Server, Program: program, Folders: []string{c.Folder(number), n.scratch},
+		Ports: map[int]*netip.AddrPort{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst},
+		Make: func() (err error) {
+			n.db, err = open(n.address.String(), askLimit)
+			return err
+		},
 	}
-	if err = makeFolders(c.NodeSet, number, dir, n.scratch); err != nil {
-		return nil, errors.Join(err, n.db.Close())
-	}
-	return n, nil
-}
-
-// makeFolders makes the folders of a node, for its data and for its temporary tables.
-func makeFolders[N cluster.Member](nodes *cluster.NodeSet[N], number int, dir, scratch string) error {
-	err := nodes.MakeFolder(dir, number, 0o700)
-	if err == nil {
-		if err = nodes.MakeFolder(scratch, number, 0o700); err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}
-	return err
 }
 
 // server returns the command of the server with further flags.

@@ -62,13 +62,16 @@ func ownNetwork(text string) error {
 	if err != nil {
 		return err
 	}
-	if s := host.NewServer(context.Background(), 0, n.Host(0), parent, ready, host.Program{}); s.Stressable() == nil {
-		above, err := cgroup.ByPID(os.Getpid())
-		if err != nil {
-			return err
-		}
-		group := above.Child(host.RandomName())
-		if err := errors.Join(r.Add(host.Leftover{Kind: host.LeftGroup, Name: group.Dir()}), group.Make(1), group.Add(made.PIDs[0])); err != nil {
+	above, err := cgroup.ByPID(os.Getpid())
+	if err != nil {
+		return err
+	}
+	group := above.Child(host.RandomName())
+	if err := r.Add(host.Leftover{Kind: host.LeftGroup, Name: group.Dir()}); err != nil {
+		return err
+	}
+	if group.Make(1) == nil { // otherwise groups are not available
+		if err := group.Add(made.PIDs[0]); err != nil {
 			return err
 		}
 		made.Group = group.Dir()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"syscall"
@@ -28,46 +29,45 @@ type server struct {
 	sentinelS, watched *session // with the Sentinel
 }
 
-// newServer makes the folder of a host and describes its processes.
-func (c *Cluster) newServer(ctx context.Context, number int, on *host.Host) (_ *server, err error) {
+// newServer describes a host and its processes.
+func (c *Cluster) newServer(number int, on *host.Host) (*server, cluster.Design) {
 	n := &server{cluster: c, folder: c.Folder(number)}
-	if err = c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
-		return nil, err
+	d := cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at},
+		Dir: filepath.Join(n.folder, "data"), Log: filepath.Join(n.folder, "server.log"), Make: n.openSessions,
+		Program: host.Program{
+			Command: n.command, Ready: func(ctx context.Context) error { return n.orders.awaitPong(ctx) }, Join: n.join,
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist, FaultFS: true,
+		},
 	}
-	if err := c.MakeFolder(n.folder, number, 0o700); err != nil {
-		return nil, err
-	}
-	data := filepath.Join(n.folder, "data")
-	if err := errors.Join(c.MakeFolder(data, number, 0o700), n.describeSentinel(number, on)); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(n.folder))
-	}
-	if number >= c.data {
-		n.Server = n.sentinel
-		return n, nil
-	}
-	n.orders, n.role = newSession(n.address(), askLimit), newSession(n.address(), roleLimit)
-	n.Server = c.NewServer(number, on, data, filepath.Join(n.folder, "server.log"), host.Program{
-		Command: n.command, Ready: n.orders.awaitPong, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
-		FaultFS: c.Options.FaultFS,
-	})
-	return n, nil
-}
-
-// describeSentinel describes the Sentinel, if there is one.
-func (n *server) describeSentinel(number int, on *host.Host) error {
-	c, own := n.cluster, filepath.Join(n.folder, "sentinel")
+	d.Folders = []string{n.folder, d.Dir}
 	if !c.params.sentinel {
-		return nil
+		return n, d
 	}
-	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
+	own := filepath.Join(n.folder, "sentinel")
+	d.Folders = append(d.Folders, own)
 	n.sentinel = c.NewServer(number, on, own, filepath.Join(n.folder, "sentinel.log"), host.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
 			return exec.Command(c.program, filepath.Join(own, "sentinel.conf"), "--sentinel"), nil
 		},
-		Ready: n.sentinelS.awaitPong, Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+		Ready: func(ctx context.Context) error { return n.sentinelS.awaitPong(ctx) },
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
-	return c.MakeFolder(own, number, 0o700)
+	if number >= c.data {
+		n.Server, d.Server = n.sentinel, nil
+	}
+	return n, d
+}
+
+// openSessions describes the connections to the processes that the host has.
+func (n *server) openSessions() error {
+	if n.sentinel != nil {
+		n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
+	}
+	if !n.witness() {
+		n.orders, n.role = newSession(n.address(), askLimit), newSession(n.address(), roleLimit)
+	}
+	return nil
 }
 
 // witness reports whether the host has a Sentinel and no data.

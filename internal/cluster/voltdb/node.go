@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"sync/atomic"
@@ -33,20 +34,15 @@ type node struct {
 	client, admin, internal, zookeeper, replication netip.AddrPort
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (*node, error) {
+// newNode describes a node.
+func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	if err := c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{
 		21212: &n.client, 21211: &n.admin, 3021: &n.internal, 7181: &n.zookeeper, 5555: &n.replication,
-	}); err != nil {
-		return nil, err
-	}
-	dir := c.Folder(number)
-	n.Server = c.NewServer(number, on, dir, dir+".log", host.Program{
+	}, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
-	})
-	return n, c.MakeFolder(dir, number, 0o700)
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
+	}}
 }
 
 // opened are the Java packages that VoltDB 10.0 accesses. Java 17 allows this only if the command line opens them.

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/postgres/server"
@@ -46,35 +47,26 @@ type node struct {
 	starts         atomic.Int32
 }
 
-// newNode makes the folder of a host and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
+// newNode describes a host.
+func (c *Cluster) newNode(number int, on *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c, folder: c.Folder(number), store: number >= c.data && number < c.data+c.params.store}
-	ports := map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}
-	if n.store {
-		ports = map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}
-	}
-	if err = c.TakeEndpoints(ctx, on, ports); err != nil {
-		return nil, err
-	}
-	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
-		return nil, err
-	}
-	data := filepath.Join(n.folder, "data")
-	program := host.Program{
-		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data itself
-		Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-		FaultFS: c.Options.FaultFS,
+	d := cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}, Folder: n.folder,
+		Dir: filepath.Join(n.folder, "data"), Log: filepath.Join(n.folder, "server.log"),
+		Make: func() (err error) {
+			n.over, err = server.NewSession(on.Addr().String(), n.endpoint.Port(), "local", askLimit)
+			return err
+		},
+		Program: host.Program{
+			Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data itself
+			Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, FaultFS: true,
+		},
 	}
 	if n.store {
-		program.Command, program.Ready, program.Death, program.FaultFS = n.storeCommand, n.storeReady, syscall.SIGKILL, false
-	} else if n.over, err = server.NewSession(on.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(n.folder))
+		d.Ports, d.Make = map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}, nil
+		d.Program.Command, d.Program.Ready, d.Program.Death, d.Program.FaultFS = n.storeCommand, n.storeReady, syscall.SIGKILL, false
 	}
-	if err = c.MakeFolder(data, number, 0o700); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(n.folder))
-	}
-	n.Server = c.NewServer(number, on, data, filepath.Join(n.folder, "server.log"), program)
-	return n, nil
+	return n, d
 }
 
 // pgdata returns PostgreSQL's data folder, which Patroni removes and makes again. It is below the node's folder,

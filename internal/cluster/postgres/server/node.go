@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
 	"syscall"
@@ -33,33 +33,27 @@ type node struct {
 	over   *Session // over the network, as a client
 }
 
-// newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, on *host.Host) (_ *node, err error) {
+// newNode describes a node.
+func (c *Cluster) newNode(number int, on *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c, folder: c.Folder(number)}
-	if err = c.TakeEndpoints(ctx, on, map[int]*netip.AddrPort{5432: &n.endpoint}); err != nil {
-		return nil, err
+	return n, cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{5432: &n.endpoint}, Folder: n.folder, Folders: []string{},
+		Dir: filepath.Join(n.folder, "data"), Log: filepath.Join(n.folder, "server.log"), Make: func() error { return n.prepare(on) },
+		Program: host.Program{
+			Command: n.command, Ready: n.ready,
+			// SIGQUIT is the immediate shutdown, in which the postmaster ends its children too; SIGINT is the fast one.
+			Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
+			FaultFS: true, Clock: true, Now: n.now,
+		},
 	}
-	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
-		return nil, err
-	}
-	if err = n.describe(number, on); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(n.folder))
-	}
-	return n, nil
 }
 
-// describe sets the node's server and its sessions.
-func (n *node) describe(number int, on *host.Host) (err error) {
+// prepare makes the node's configuration and its sessions.
+func (n *node) prepare(on *host.Host) (err error) {
 	c := n.cluster
-	if n.sockets, err = c.sockets(number); err != nil {
+	if n.sockets, err = c.sockets(n.Number()); err != nil {
 		return err
 	}
-	n.Server = c.NewServer(number, on, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), host.Program{
-		Command: n.command, Ready: n.ready,
-		// SIGQUIT is the immediate shutdown, in which the postmaster ends its children too; SIGINT is the fast one.
-		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
-		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
-	})
 	var errs [4]error
 	port := n.endpoint.Port()
 	n.orders, errs[0] = NewSession(n.sockets, port, "local", orderLimit)

@@ -15,6 +15,8 @@ import (
 	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -346,11 +348,24 @@ func (f *NodeSet[N]) Others(n N) []N {
 
 // Nodes returns the current members, dead ones included.
 func (f *NodeSet[N]) Nodes() []Node {
-	var nodes []Node
-	for _, n := range f.List() {
-		nodes = append(nodes, n)
+	return NodesOf(f.List())
+}
+
+// NodesOf returns members of one kind as nodes.
+func NodesOf[N Node](members []N) []Node {
+	nodes := make([]Node, len(members))
+	for i, n := range members {
+		nodes[i] = n
 	}
 	return nodes
+}
+
+// Numbers returns the numbers of nodes.
+func Numbers[N Node](nodes []N) (numbers []int) {
+	for _, n := range nodes {
+		numbers = append(numbers, n.Number())
+	}
+	return numbers
 }
 
 func (f *NodeSet[N]) Node(number int) (n N, err error) {
@@ -372,9 +387,9 @@ func (f *NodeSet[N]) NodeURL(number int) string {
 }
 
 // Named asks all nodes at once for the leader and its term. It returns the node that more than half of them name, if
-// is confirms it; otherwise the zero value. A node that does not answer, or knows no leader, names the zero value of
+// is confirms it; otherwise ErrNobodyLeads. A node that does not answer, or knows no leader, names the zero value of
 // L. Named waits only for as many answers as it needs.
-func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(context.Context, N) L, is func(N, L) bool) (leader N) {
+func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(context.Context, N) L, is func(N, L) bool) (leader N, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan L, len(nodes))
@@ -389,11 +404,37 @@ func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(cont
 			continue
 		}
 		if at := slices.IndexFunc(nodes, func(n N) bool { return is(n, l) }); at >= 0 {
-			return nodes[at]
+			return nodes[at], nil
 		}
 	}
-	return leader
+	return leader, ErrNobodyLeads
 }
+
+// Lead asks find for the leader until there is one, and returns its number. An error names the leader as in "the
+// primary of the group".
+func (f *NodeSet[N]) Lead(ctx context.Context, leader string, find func(context.Context) (N, error)) (int, error) {
+	var found N
+	err := wait.Retry(ctx, func() (err error) {
+		found, err = find(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find %s: %w", leader, err)
+	}
+	return found.Number(), nil
+}
+
+// RestartAll starts nodes at once. The first error ends the other starts.
+func RestartAll[N Member](ctx context.Context, nodes []N) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, n := range nodes {
+		group.Go(func() error { return n.Restart(ctx) })
+	}
+	return group.Wait()
+}
+
+// ErrNobodyLeads is returned by Named if no node that runs is named.
+var ErrNobodyLeads = errors.New("no running node leads")
 
 // Move hands leadership over to a node through move.
 func (f *NodeSet[N]) Move(to int, move func(N) error) error {
@@ -450,9 +491,14 @@ func (f *NodeSet[N]) Each(do func(N) error) error {
 
 // Addresses joins the results of a function of each node with commas, in the order of Nodes.
 func (f *NodeSet[N]) Addresses(of func(N) string) string {
-	var all []string
-	for _, n := range f.List() {
-		all = append(all, of(n))
+	return Join(f.List(), of)
+}
+
+// Join joins the results of a function of each node with commas.
+func Join[N any](nodes []N, of func(N) string) string {
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = of(n)
 	}
 	return strings.Join(all, ",")
 }

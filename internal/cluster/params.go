@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,6 +93,16 @@ func OneOf(take func(value string), allowed ...string) func(value string) error 
 			return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
 		}
 		take(value)
+		return nil
+	}
+}
+
+// Number accepts a whole number from least to most.
+func Number(to *int, least, most int) func(value string) error {
+	return func(value string) (err error) {
+		if *to, err = strconv.Atoi(value); err != nil || *to < least || *to > most {
+			return fmt.Errorf("it must be a number from %d to %d", least, most)
+		}
 		return nil
 	}
 }

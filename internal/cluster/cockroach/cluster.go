@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -76,13 +75,8 @@ func parseParams(values url.Values) (params, error) {
 	p := params{settings: map[string]string{}}
 	err := cluster.Params{
 		Known: map[string]func(string) error{
-			"election_ticks": func(value string) (err error) {
-				if p.ticks, err = strconv.Atoi(value); err != nil || p.ticks < minTicks || p.ticks > maxTicks {
-					return fmt.Errorf("it must be a number from %d to %d", minTicks, maxTicks)
-				}
-				return nil
-			},
-			"max_offset": cluster.Between(&p.maxOffset, time.Millisecond, time.Minute, "500ms"),
+			"election_ticks": cluster.Number(&p.ticks, minTicks, maxTicks),
+			"max_offset":     cluster.Between(&p.maxOffset, time.Millisecond, time.Minute, "500ms"),
 		},
 		Set:  cluster.Settings("CockroachDB", "._", nil, p.settings),
 		Kind: "a cluster of CockroachDB",
@@ -93,9 +87,7 @@ func parseParams(values url.Values) (params, error) {
 // start starts all nodes at once, because none answers before they have formed a cluster.
 func (c *Cluster) start(ctx context.Context) error {
 	group, starting := errgroup.WithContext(ctx)
-	for _, n := range c.List() {
-		group.Go(func() error { return n.Restart(starting) })
-	}
+	group.Go(func() error { return cluster.RestartAll(starting, c.List()) })
 	group.Go(func() error { return c.initialize(starting) })
 	if err := group.Wait(); err != nil {
 		return err
@@ -160,13 +152,13 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	}
 	var ids []int64
 	for _, m := range awake {
-		id, err := m.ask(ctx)
+		id, err := m.server().ask(ctx)
 		if err != nil {
 			return err
 		}
 		ids = append(ids, id)
 	}
-	ranges, err := awake[0].ranges(ctx)
+	ranges, err := awake[0].server().ranges(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func kind() clustertest.Kind {
 		Engine: "cockroach",
 		Launch: clustertest.Launcher(Start),
 		Prepare: func(ctx context.Context, c cluster.Local) error {
-			return c.(*Cluster).List()[0].exec(ctx, "CREATE TABLE IF NOT EXISTS paid (id INT PRIMARY KEY)")
+			return c.(*Cluster).List()[0].server().exec(ctx, "CREATE TABLE IF NOT EXISTS paid (id INT PRIMARY KEY)")
 		},
 		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			nodes := c.(*Cluster).List()

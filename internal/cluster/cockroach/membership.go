@@ -62,7 +62,7 @@ func (n *node) empty(ctx context.Context, id int64) error {
 			continue
 		}
 		var ranges []replicated
-		if ranges, err = via.ranges(ctx); err != nil {
+		if ranges, err = via.server().ranges(ctx); err != nil {
 			continue
 		}
 		held := len(slices.DeleteFunc(ranges, func(r replicated) bool { return !slices.Contains(r.replicas, id) }))

@@ -42,7 +42,7 @@ func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
-		FaultFS: true, Clock: true, Now: n.now,
+		FaultFS: true, Clock: true, Now: func(ctx context.Context) (time.Time, error) { return n.server().Now(ctx) },
 	}}
 }
 
@@ -73,7 +73,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 // ready waits until the node answers a query, which needs a formed cluster.
 func (n *node) ready(ctx context.Context) error {
 	return wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
-		id, err := n.ask(ctx)
+		id, err := n.server().ask(ctx)
 		if err == nil {
 			n.id.Store(id)
 		}
@@ -105,13 +105,3 @@ func (n *node) Replace(ctx context.Context) error {
 
 // server returns the node as a Server.
 func (n *node) server() Server { return Server{Name: n.Name(), Address: n.sql.String()} }
-
-func (n *node) exec(ctx context.Context, statement string) error {
-	return n.server().exec(ctx, statement)
-}
-
-func (n *node) ask(ctx context.Context) (int64, error) { return n.server().ask(ctx) }
-
-func (n *node) ranges(ctx context.Context) ([]replicated, error) { return n.server().ranges(ctx) }
-
-func (n *node) now(ctx context.Context) (time.Time, error) { return n.server().Now(ctx) }

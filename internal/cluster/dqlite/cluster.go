@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -214,9 +213,5 @@ func (c *Cluster) checkMembers(ctx context.Context, leader *client.Client) error
 func (c *Cluster) voters() int { return max(3, (c.Options.Nodes-1)/2*2+1) }
 
 func addresses(nodes []*node) string {
-	var all []string
-	for _, n := range nodes {
-		all = append(all, n.address)
-	}
-	return strings.Join(all, ",")
+	return cluster.Join(nodes, func(n *node) string { return n.address })
 }

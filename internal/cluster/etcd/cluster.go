@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"stroppy/internal/cluster"
 )
 
@@ -81,11 +79,7 @@ func flagsOf(params url.Values) (flags []string, err error) {
 // that failed.
 func (c *Cluster) start(ctx context.Context) error {
 	c.token = fmt.Sprintf("stroppy-%d-%s", os.Getpid(), c.List()[0].peer)
-	group, ctx := errgroup.WithContext(ctx)
-	for _, n := range c.List() {
-		group.Go(func() error { return n.Restart(ctx) })
-	}
-	err := group.Wait()
+	err := cluster.RestartAll(ctx, c.List())
 	c.formed.Store(err == nil)
 	return err
 }

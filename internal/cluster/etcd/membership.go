@@ -15,23 +15,12 @@ import (
 
 // Leader returns the number of the node that a majority of the nodes names as the leader of one term. While there is
 // none, or it is dead or paused, Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = wait.Retry(ctx, func() error {
-		leader := c.named(ctx)
-		if leader == nil {
-			return errors.New("no running node leads")
-		}
-		number = leader.Number()
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find the leader of the etcd cluster: %w", err)
-	}
-	return number, nil
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	return c.Lead(ctx, "the leader of the etcd cluster", c.named)
 }
 
 // named returns the running node that a majority names as the leader of one term, or nil.
-func (c *Cluster) named(ctx context.Context) *node {
+func (c *Cluster) named(ctx context.Context) (*node, error) {
 	type lead struct{ member, term uint64 }
 	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *node) lead {
 		s, err := n.status(ctx)
@@ -49,14 +38,11 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			return fmt.Errorf("%s does not run", target.Name())
 		}
 		return wait.Retry(ctx, func() error {
-			leader := c.named(ctx)
-			if leader == nil {
-				return errors.New("no running node leads")
+			leader, err := c.named(ctx)
+			if err != nil || leader == target {
+				return err
 			}
-			if leader == target {
-				return nil
-			}
-			_, err := ask(ctx, leader, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+			_, err = ask(ctx, leader, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
 				return c.MoveLeader(ctx, target.id.Load())
 			})
 			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)

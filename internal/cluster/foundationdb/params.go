@@ -7,8 +7,8 @@ package foundationdb
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
-	"strconv"
 
 	"stroppy/internal/cluster"
 )
@@ -52,26 +52,17 @@ func parseParams(values url.Values, nodes int) (params, error) {
 				p.redundancy = value
 				return CheckRedundancy(value, nodes)
 			},
-			"storage": cluster.OneOf(func(value string) { p.storage = value }, "ssd", "memory"),
-			"processes": func(value string) (err error) {
-				if p.processes, err = strconv.Atoi(value); err != nil || p.processes < 1 || p.processes > maxProcesses {
-					return fmt.Errorf("it must be a number from 1 to %d", maxProcesses)
-				}
-				return nil
-			},
-			"exclude": cluster.OnOff(&p.exclude),
-			"knobs":   cluster.OneOf(func(string) { p.knobs = testKnobs }, "test"),
+			"storage":   cluster.OneOf(func(value string) { p.storage = value }, "ssd", "memory"),
+			"processes": cluster.Number(&p.processes, 1, maxProcesses),
+			"exclude":   cluster.OnOff(&p.exclude),
+			"knobs":     cluster.OneOf(func(string) { p.knobs = testKnobs }, "test"),
 		},
 		Set:  cluster.Settings("FoundationDB", "_", nil, given),
 		Kind: "a cluster of FoundationDB",
 	}.Read(values)
 	if len(given) > 0 {
-		for name, value := range p.knobs {
-			if _, own := given[name]; !own {
-				given[name] = value
-			}
-		}
-		p.knobs = given
+		p.knobs = maps.Clone(p.knobs)
+		maps.Copy(p.knobs, given)
 	}
 	return p, err
 }

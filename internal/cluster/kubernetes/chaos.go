@@ -208,7 +208,7 @@ func (c *Cluster) ChaosFile(file string) error {
 // A positive answer is remembered, because it is needed again when a fault is due, and nothing there may wait for the
 // API server.
 func (c *Cluster) chaosAllowed(kinds []schema.GroupVersionKind, rights []Right) error {
-	if c.planned {
+	if c.api == nil {
 		return nil
 	}
 	asked := fmt.Sprint(kinds, rights)

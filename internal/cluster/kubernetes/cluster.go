@@ -23,16 +23,15 @@ import (
 // Cluster is a database that this program uses in Kubernetes. Its methods may be called from several goroutines.
 type Cluster struct {
 	kind     *Kind
-	api      *API
+	api      *API // nil in a dry run, which does not know what the API server allows
 	spec     *Spec
 	run      string       // names the objects of this run: the database, or only the faults and the probe
 	record   *host.Record // nil if this machine keeps none
 	owner    *ownership
-	pods     *podWatch
+	pods     *podWatch // nil in a dry run
 	nodes    []*node
 	database Database
-	planned  bool // a dry run: nothing is connected, and the API server's decisions are unknown
-	*network      // links of the pods; a nemesis.Network
+	*network // links of the pods; a nemesis.Network
 
 	meter     *meter // nil if nothing can be read
 	unmetered string // why there is no meter

@@ -63,9 +63,6 @@ func (n *node) Running() bool {
 
 // current returns the node's pod, or nil.
 func (n *node) current() *corev1.Pod {
-	if n.cluster.planned {
-		return nil
-	}
 	return n.cluster.pods.get(n.pod)
 }
 

@@ -5,7 +5,7 @@ import "stroppy/internal/cluster"
 // plan returns the unconnected cluster of a dry run. lacks is the reason why it could not be started here, or nil.
 func (k *Kind) plan(a *asked, lacks error) *cluster.PlannedError {
 	kind := *k
-	c := &Cluster{kind: &kind, spec: &a.Spec, run: drawName(), planned: true, database: k.Unconnected(&a.Spec)}
+	c := &Cluster{kind: &kind, spec: &a.Spec, run: drawName(), database: k.Unconnected(&a.Spec)}
 	c.network = &network{cluster: c}
 	there := a.selector != ""
 	if there {

@@ -117,8 +117,11 @@ func (w *podWatch) wake() {
 	w.changed = make(chan struct{})
 }
 
-// get returns a pod, or nil.
+// get returns a pod, or nil. A nil podWatch has no pods.
 func (w *podWatch) get(name string) *corev1.Pod {
+	if w == nil {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pods[name]

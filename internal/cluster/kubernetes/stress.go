@@ -25,7 +25,7 @@ const stressSeen = time.Minute
 
 // Stressable returns why the processors of the node's server cannot be stressed, or nil if they can.
 func (n *node) Stressable() error {
-	if n.cluster.meter == nil && !n.cluster.planned {
+	if n.cluster.unmetered != "" {
 		return fmt.Errorf("the processor use of its pod is not known, so the fault could not be verified: %s", n.cluster.unmetered)
 	}
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind(stressChaos)}, nil)

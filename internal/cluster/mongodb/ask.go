@@ -85,22 +85,6 @@ func (n *node) server() Server {
 	return Server{Name: n.Name(), Host: n.address.String(), Address: n.address.String()}
 }
 
-func (n *node) status(ctx context.Context) (status, error) { return n.server().status(ctx) }
-
-func (n *node) serves(ctx context.Context, primary bool) (bool, error) {
-	return n.server().serves(ctx, primary)
-}
-
-func (n *node) config(ctx context.Context) (config, error) { return n.server().config(ctx) }
-
-func (n *node) run(ctx context.Context, limit time.Duration, command bson.D) (bson.Raw, error) {
-	return n.server().run(ctx, limit, command)
-}
-
-func (n *node) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
-	return n.server().with(ctx, limit, question)
-}
-
 func (m Server) status(ctx context.Context) (s status, err error) {
 	answer, err := m.run(ctx, askTimeout, bson.D{{Key: "replSetGetStatus", Value: 1}})
 	if err == nil {
@@ -181,13 +165,13 @@ func (m Server) config(ctx context.Context) (c config, err error) {
 
 // reconfigure changes the configuration of the set through n, which must be primary. change reports whether there is
 // anything to change.
-func (n *node) reconfigure(ctx context.Context, change func(*config) bool) error {
-	c, err := n.config(ctx)
+func (m Server) reconfigure(ctx context.Context, change func(*config) bool) error {
+	c, err := m.config(ctx)
 	if err != nil || !change(&c) {
 		return err
 	}
 	c.Version++
-	_, err = n.run(ctx, changeTimeout, bson.D{{Key: "replSetReconfig", Value: c}})
+	_, err = m.run(ctx, changeTimeout, bson.D{{Key: "replSetReconfig", Value: c}})
 	return err
 }
 

@@ -5,7 +5,6 @@ package mongodb
 
 import (
 	"context"
-	"fmt"
 
 	"stroppy/internal/cluster"
 )
@@ -89,12 +88,8 @@ func (n *node) URL() string { return "mongodb://" + n.address.String() + "/?dire
 
 // Leader returns the number of the node that a majority of the nodes names as the primary of one term. While there is
 // none, or it is dead or paused, Leader waits until ctx ends.
-func (c *servers) Leader(ctx context.Context) (number int, err error) {
-	primary, err := c.sets[0].primary(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the replica set: %w", err)
-	}
-	return primary.Number(), nil
+func (c *servers) Leader(ctx context.Context) (int, error) {
+	return c.Lead(ctx, "the primary of the replica set", c.sets[0].named)
 }
 
 // MoveLeader makes a node stand for election, unless it is primary already, until it accepts writes.

@@ -104,7 +104,7 @@ func TestSingleNodeUsesSettingsAndRestarts(t *testing.T) {
 		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", n.PIDs()[0])); err != nil || !strings.Contains(string(line), "transactionLifetimeLimitSeconds=30") {
 			t.Errorf("the server runs as %q, %v", line, err)
 		}
-		if config, err := n.config(t.Context()); err != nil || fmt.Sprint(config.Settings["electionTimeoutMillis"]) != "500" {
+		if config, err := n.server().config(t.Context()); err != nil || fmt.Sprint(config.Settings["electionTimeoutMillis"]) != "500" {
 			t.Errorf("the set has the settings %v, %v", config.Settings, err)
 		}
 	})

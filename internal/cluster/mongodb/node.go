@@ -70,7 +70,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 // through a rollback first, and an empty node copies all data.
 func (n *node) ready(ctx context.Context) error {
 	return wait.Retry(ctx, func() error {
-		serves, err := n.serves(ctx, false)
+		serves, err := n.server().serves(ctx, false)
 		if err == nil && !serves && (n.set == nil || n.set.formed.Load()) {
 			err = errors.New("it is neither primary nor secondary, nor a mongos")
 		}
@@ -105,7 +105,7 @@ func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	answers := func(ctx context.Context, m *node) bool {
-		serves, err := m.serves(ctx, false)
+		serves, err := m.server().serves(ctx, false)
 		return m.set == n.set && m.Awake() && err == nil && serves
 	}
 	return n.servers.ReplaceVoter(ctx, n, len(n.set.nodes()), answers, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (n *node) vote(ctx context.Context, votes int) error {
 		if err != nil {
 			return err
 		}
-		return primary.reconfigure(ctx, func(c *config) bool { return c.vote(n, votes) })
+		return primary.server().reconfigure(ctx, func(c *config) bool { return c.vote(n, votes) })
 	})
 	if err != nil {
 		return fmt.Errorf("change the vote of %s in the replica set %s: %w", n.Name(), n.set.name, err)

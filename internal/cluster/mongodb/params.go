@@ -35,12 +35,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	err := cluster.Params{
 		Known: map[string]func(string) error{
 			"election_timeout": cluster.Between(&p.electionTimeout, 200*time.Millisecond, time.Minute, "1s"),
-			"shards": func(value string) (err error) {
-				if p.shards, err = strconv.Atoi(value); err != nil || p.shards < 1 || p.shards > maxShards {
-					return fmt.Errorf("it must be a number from 1 to %d", maxShards)
-				}
-				return nil
-			},
+			"shards":           cluster.Number(&p.shards, 1, maxShards),
 			"cache": func(value string) error {
 				if size, err := strconv.ParseFloat(value, 64); err != nil || !(size >= minCache && size <= maxCache) {
 					return fmt.Errorf("it must be a number of gigabytes from %v to %v", minCache, maxCache)

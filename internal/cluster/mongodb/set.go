@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/wait"
@@ -36,20 +34,12 @@ func (s *set) nodes() []*node {
 
 // members names the set and its nodes, in the notation of config servers and mongos.
 func (s *set) members() string {
-	var hosts []string
-	for _, n := range s.nodes() {
-		hosts = append(hosts, n.address.String())
-	}
-	return s.name + "/" + strings.Join(hosts, ",")
+	return s.name + "/" + cluster.Join(s.nodes(), func(n *node) string { return n.address.String() })
 }
 
 // start starts the nodes and forms the replica set.
 func (s *set) start(ctx context.Context) error {
-	group, starting := errgroup.WithContext(ctx)
-	for _, n := range s.nodes() {
-		group.Go(func() error { return n.Restart(starting) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := cluster.RestartAll(ctx, s.nodes()); err != nil {
 		return err
 	}
 	return s.initiate(ctx)
@@ -71,7 +61,7 @@ func (s *set) initiate(ctx context.Context) error {
 	if s.role == configServer {
 		config = append(config, bson.E{Key: "configsvr", Value: true})
 	}
-	if _, err := s.nodes()[0].run(ctx, changeTimeout, bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
+	if _, err := s.nodes()[0].server().run(ctx, changeTimeout, bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
 		return fmt.Errorf("initiate the replica set %s: %w", s.name, err)
 	}
 	s.formed.Store(true)
@@ -83,24 +73,22 @@ func (s *set) initiate(ctx context.Context) error {
 
 // primary waits until there is a primary.
 func (s *set) primary(ctx context.Context) (primary *node, err error) {
-	err = wait.Retry(ctx, func() error {
-		if primary = s.named(ctx); primary == nil {
-			return errors.New("no running node is primary")
-		}
-		return nil
+	err = wait.Retry(ctx, func() (err error) {
+		primary, err = s.named(ctx)
+		return err
 	})
 	return primary, err
 }
 
 // named returns the running node that a majority of the voting nodes names as the primary of one term, or nil.
-func (s *set) named(ctx context.Context) *node {
+func (s *set) named(ctx context.Context) (*node, error) {
 	type lead struct {
 		host string
 		term int64
 	}
 	voters := slices.DeleteFunc(s.nodes(), func(n *node) bool { return n.mute.Load() })
 	return cluster.Named(ctx, voters, func(ctx context.Context, n *node) lead {
-		status, err := n.status(ctx)
+		status, err := n.server().status(ctx)
 		if host := status.primary(); err == nil && host != "" {
 			return lead{host, status.Term}
 		}
@@ -115,17 +103,17 @@ func (s *set) move(ctx context.Context, target *node) error {
 		return fmt.Errorf("%s does not run", target.Name())
 	}
 	return wait.Retry(ctx, func() error {
-		primary := s.named(ctx)
-		if primary == nil {
-			return errors.New("no running node is primary")
+		primary, err := s.named(ctx)
+		if err != nil {
+			return err
 		}
 		if primary == target {
-			if writable, err := target.serves(ctx, true); err != nil || !writable {
+			if writable, err := target.server().serves(ctx, true); err != nil || !writable {
 				return errors.Join(fmt.Errorf("%s does not accept writes yet", target.Name()), err)
 			}
 			return nil
 		}
-		_, err := target.run(ctx, changeTimeout, bson.D{{Key: "replSetStepUp", Value: 1}})
+		_, err = target.server().run(ctx, changeTimeout, bson.D{{Key: "replSetStepUp", Value: 1}})
 		return errors.Join(fmt.Errorf("%s is primary", primary.Name()), err)
 	})
 }
@@ -145,15 +133,15 @@ func (s *set) join(ctx context.Context, n *node) error {
 // leave removes a node from the set; a primary steps down first.
 func (s *set) leave(ctx context.Context, n *node) error {
 	return wait.Retry(ctx, func() error {
-		primary := s.named(ctx)
-		switch primary {
-		case nil:
-			return errors.New("no running node is primary")
-		case n:
-			_, err := n.run(ctx, changeTimeout, bson.D{{Key: "replSetStepDown", Value: 60}})
+		primary, err := s.named(ctx)
+		switch {
+		case err != nil:
+			return err
+		case primary == n:
+			_, err := n.server().run(ctx, changeTimeout, bson.D{{Key: "replSetStepDown", Value: 60}})
 			return errors.Join(fmt.Errorf("%s is primary", n.Name()), err)
 		}
-		return primary.reconfigure(ctx, func(c *config) bool { return c.expel(n) })
+		return primary.server().reconfigure(ctx, func(c *config) bool { return c.expel(n) })
 	})
 }
 

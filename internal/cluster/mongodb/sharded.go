@@ -65,7 +65,7 @@ func (c *Sharded) start(ctx context.Context) error {
 		return err
 	}
 	for _, s := range c.sets[:c.shards] {
-		if _, err := router.run(ctx, changeTimeout, bson.D{{Key: "addShard", Value: s.members()}}); err != nil {
+		if _, err := router.server().run(ctx, changeTimeout, bson.D{{Key: "addShard", Value: s.members()}}); err != nil {
 			return fmt.Errorf("add the shard %s: %w", s.name, err)
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Sharded) checkHealthy(ctx context.Context) error {
 		return err
 	}
 	var known struct{ Shards []bson.Raw }
-	answer, err := c.router().run(ctx, askTimeout, bson.D{{Key: "listShards", Value: 1}})
+	answer, err := c.router().server().run(ctx, askTimeout, bson.D{{Key: "listShards", Value: 1}})
 	if err == nil {
 		err = bson.Unmarshal(answer, &known)
 	}
@@ -86,7 +86,7 @@ func (c *Sharded) checkHealthy(ctx context.Context) error {
 		err = fmt.Errorf("the mongos knows %d shards instead of %d", len(known.Shards), c.shards)
 	}
 	if err == nil { // it asks the primary of each shard
-		_, err = c.router().run(ctx, askTimeout, bson.D{{Key: "listDatabases", Value: 1}})
+		_, err = c.router().server().run(ctx, askTimeout, bson.D{{Key: "listDatabases", Value: 1}})
 	}
 	return err
 }
@@ -94,9 +94,7 @@ func (c *Sharded) checkHealthy(ctx context.Context) error {
 // Nodes returns the nodes of the shards.
 func (c *Sharded) Nodes() (nodes []cluster.Node) {
 	for _, s := range c.sets[:c.shards] {
-		for _, n := range s.nodes() {
-			nodes = append(nodes, n)
-		}
+		nodes = append(nodes, cluster.NodesOf(s.nodes())...)
 	}
 	return nodes
 }

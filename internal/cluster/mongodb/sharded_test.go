@@ -21,9 +21,9 @@ func sharded() clustertest.Kind {
 	k.Params = url.Values{"shards": {"2"}, "election_timeout": {"2s"}}
 	k.Prepare = func(ctx context.Context, c cluster.Local) error {
 		router := c.(*Sharded).router()
-		_, err := router.run(ctx, changeTimeout, bson.D{{Key: "enableSharding", Value: paid}})
+		_, err := router.server().run(ctx, changeTimeout, bson.D{{Key: "enableSharding", Value: paid}})
 		if err == nil {
-			_, err = router.run(ctx, changeTimeout, bson.D{
+			_, err = router.server().run(ctx, changeTimeout, bson.D{
 				{Key: "shardCollection", Value: paid + "." + paid}, {Key: "key", Value: bson.D{{Key: "_id", Value: "hashed"}}},
 			})
 		}
@@ -117,7 +117,7 @@ func testGone(t *testing.T, c *Sharded, dir string) {
 // payments returns the payments on the server.
 func (n *node) payments(ctx context.Context) (map[string]string, error) {
 	held := map[string]string{}
-	return held, n.with(ctx, changeTimeout, func(ctx context.Context, c *mongo.Client) error {
+	return held, n.server().with(ctx, changeTimeout, func(ctx context.Context, c *mongo.Client) error {
 		var documents []struct {
 			ID string `bson:"_id"`
 		}

@@ -138,12 +138,7 @@ func (c *Cluster) Description() string {
 func (c *Cluster) servers() []*server { return c.List()[:c.data] }
 
 // Witnesses returns the numbers of the hosts with a Sentinel and no data.
-func (c *Cluster) Witnesses() (numbers []int) {
-	for _, n := range c.List()[c.data:] {
-		numbers = append(numbers, n.Number())
-	}
-	return numbers
-}
+func (c *Cluster) Witnesses() []int { return cluster.Numbers(c.List()[c.data:]) }
 
 // URL names the Sentinels, from which the driver learns the primary, or without Sentinels all nodes.
 func (c *Cluster) URL() string {
@@ -160,18 +155,11 @@ func (c *Cluster) URL() string {
 
 // Leader returns the number of the primary, which must confirm its role. It is the node that most of the Sentinels
 // name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = wait.Retry(ctx, func() error {
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	return c.Lead(ctx, "the primary of the Redis cluster", func(ctx context.Context) (*server, error) {
 		p, _, err := c.leads(ctx)
-		if err == nil {
-			number = p.Number()
-		}
-		return err
+		return p, err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the Redis cluster: %w", err)
-	}
-	return number, nil
 }
 
 var errNoPrimary = errors.New("no node that runs is named the primary by most of the Sentinels")
@@ -186,13 +174,14 @@ func (c *Cluster) named(ctx context.Context, session func(*server) *session) *se
 		return nil
 	}
 	type lead struct{ address, epoch string }
-	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *server) lead {
+	leader, _ := cluster.Named(ctx, c.List(), func(ctx context.Context, n *server) lead {
 		m, err := askMaster(ctx, session(n))
 		if err != nil {
 			return lead{}
 		}
 		return lead{m.address(), m["config-epoch"]}
 	}, func(n *server, l lead) bool { return !n.witness() && n.address() == l.address && n.Awake() })
+	return leader
 }
 
 // leads returns the primary, which accepts writes, and its view.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -76,19 +75,11 @@ type params struct {
 
 func parseParams(values url.Values, nodes int) (params, error) {
 	p := params{kfactor: min(1, max(nodes-1, 0)), sites: 2, heartbeat: 5 * time.Second}
-	number := func(to *int, least, most int) func(string) error {
-		return func(value string) (err error) {
-			if *to, err = strconv.Atoi(value); err != nil || *to < least || *to > most {
-				return fmt.Errorf("it must be a number from %d to %d", least, most)
-			}
-			return nil
-		}
-	}
 	err := cluster.Params{
 		Known: map[string]func(string) error{
 			"jars":      func(value string) error { p.jars = value; return nil },
-			"kfactor":   number(&p.kfactor, 0, max(nodes-1, 0)),
-			"sites":     number(&p.sites, 1, 24),
+			"kfactor":   cluster.Number(&p.kfactor, 0, max(nodes-1, 0)),
+			"sites":     cluster.Number(&p.sites, 1, 24),
 			"heartbeat": cluster.Between(&p.heartbeat, time.Second, time.Hour, "5s"),
 			"security":  cluster.OnOff(&p.security),
 		},

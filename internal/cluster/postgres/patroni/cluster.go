@@ -248,26 +248,12 @@ func (c *Cluster) stores() []*node {
 }
 
 // Nodes returns the nodes with data.
-func (c *Cluster) Nodes() (nodes []cluster.Node) {
-	for _, n := range c.servers() {
-		nodes = append(nodes, n)
-	}
-	return nodes
-}
+func (c *Cluster) Nodes() []cluster.Node { return cluster.NodesOf(c.servers()) }
 
 // Witnesses returns the numbers of the store's hosts.
-func (c *Cluster) Witnesses() (numbers []int) {
-	for _, n := range c.stores() {
-		numbers = append(numbers, n.Number())
-	}
-	return numbers
-}
+func (c *Cluster) Witnesses() []int { return cluster.Numbers(c.stores()) }
 
 // URL names all nodes; a client that connects to it finds the primary.
 func (c *Cluster) URL() string {
-	var addresses []string
-	for _, n := range c.servers() {
-		addresses = append(addresses, n.endpoint.String())
-	}
-	return server.URL(strings.Join(addresses, ","))
+	return server.URL(cluster.Join(c.servers(), func(n *node) string { return n.endpoint.String() }))
 }

@@ -129,15 +129,12 @@ func (n *node) configuration() object {
 		delete(own, name)
 		settings[name] = value
 	}
-	var hosts []string
-	for _, s := range c.stores() {
-		hosts = append(hosts, s.client.String())
-	}
+	hosts := cluster.Join(c.stores(), func(s *node) string { return s.client.String() })
 	user := object{"username": server.Superuser}
 	return object{
 		"scope": scope, "name": n.Name(),
 		"restapi":  object{"listen": n.rest.String(), "connect_address": n.rest.String()},
-		"etcd3":    object{"hosts": strings.Join(hosts, ",")},
+		"etcd3":    object{"hosts": hosts},
 		"watchdog": object{"mode": "off"},
 		"bootstrap": object{
 			"dcs": object{
@@ -171,12 +168,9 @@ func (n *node) ready(ctx context.Context) error {
 // storeCommand returns the command that starts an etcd server.
 func (n *node) storeCommand(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
-	stores, members := c.stores(), []string{}
-	for _, s := range stores {
-		members = append(members, s.Name()+"=http://"+s.peer.String())
-	}
+	members := cluster.Join(c.stores(), func(s *node) string { return s.Name() + "=http://" + s.peer.String() })
 	own := etcd.Member{Name: n.Name(), Dir: n.Dir(), Client: n.client, Peer: n.peer}
-	cmd := own.Command(c.programs.etcd, strings.Join(members, ","), "new", "stroppy-"+stores[0].peer.String())
+	cmd := own.Command(c.programs.etcd, members, "new", "stroppy-"+c.stores()[0].peer.String())
 	user := c.User.Command(context.Background(), n.folder, c.programs.etcd)
 	cmd.Dir, cmd.SysProcAttr = user.Dir, user.SysProcAttr
 	return cmd, nil

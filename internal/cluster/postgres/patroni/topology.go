@@ -40,18 +40,8 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 
 // Leader returns the number of the node that has Patroni's leader key and accepts writes. While there is none Leader
 // waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = wait.Retry(ctx, func() error {
-		p, err := c.leads(ctx)
-		if err == nil {
-			number = p.Number()
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the PostgreSQL cluster: %w", err)
-	}
-	return number, nil
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	return c.Lead(ctx, "the primary of the PostgreSQL cluster", c.leads)
 }
 
 // standing is a standby in the view of its primary.

@@ -92,8 +92,11 @@ type Design struct {
 // NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found describes a node on a
 // host. healthy begins a wait. Its result is called until it returns nil; its error is the reason why the cluster is
 // not healthy.
-func NewNodeSet[N Member](name string, found func(number int, on *host.Host) (N, Design), healthy func() func(ctx context.Context) error) *NodeSet[N] {
-	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}, changing: wait.NewLock()}
+func NewNodeSet[N Member](
+	name string, found func(number int, on *host.Host) (N, Design), healthy func() func(ctx context.Context) error,
+) *NodeSet[N] {
+	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}}
+	f.changing = wait.NewLock()
 	f.Life, f.end = context.WithCancelCause(context.Background())
 	return f
 }

@@ -1,5 +1,5 @@
-// Package host runs the servers of a cluster on this machine. A Server is the process of one node, with its faults: kill,
-// pause, loss of data, disk, clock and processors. A Record names what a killed program leaves behind, and Clear
+// Package host runs the servers of a cluster on this machine. A Server is the process of one node, with its faults:
+// kill, pause, loss of data, disk, clock and processors. A Record names what a killed program leaves behind, and Clear
 // removes it.
 package host
 

@@ -294,7 +294,7 @@ func (x *stress) heal(ctx context.Context) (string, error) {
 	if err := x.end(); err != nil {
 		return "", err
 	}
-	if err := wait.Until(ctx, stressSeen, x.back); err != nil { // a process that is about to end is shown in the root group
+	if err := wait.Until(ctx, stressSeen, x.back); err != nil { // an ending process is shown in the root group
 		return "", err
 	}
 	if x.seen == "" {

@@ -61,7 +61,8 @@ func (s *set) initiate(ctx context.Context) error {
 	if s.role == configServer {
 		config = append(config, bson.E{Key: "configsvr", Value: true})
 	}
-	if _, err := s.nodes()[0].server().run(ctx, changeTimeout, bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
+	_, err := s.nodes()[0].server().run(ctx, changeTimeout, bson.D{{Key: "replSetInitiate", Value: config}})
+	if err != nil {
 		return fmt.Errorf("initiate the replica set %s: %w", s.name, err)
 	}
 	s.formed.Store(true)

@@ -26,8 +26,8 @@ type kind struct {
 const (
 	unknownMariaDB = "MariaDB has no such parameter: use snapshot, flush, timeout (only galera), bin, " +
 		"or set.NAME for a setting of MariaDB, such as set.sync-binlog=1"
-	unknownMySQL = "MySQL has no such parameter: use flush, bin, multi-primary, consistency or expel (mysql:2 and more), " +
-		"or set.NAME for a setting of MySQL, such as set.sync-binlog=1"
+	unknownMySQL = "MySQL has no such parameter: use flush, bin, multi-primary, consistency or expel (mysql:2 and more)" +
+		", or set.NAME for a setting of MySQL, such as set.sync-binlog=1"
 )
 
 var (

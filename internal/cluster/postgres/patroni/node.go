@@ -58,7 +58,7 @@ func (c *Cluster) newNode(number int, on *host.Host) (*node, cluster.Design) {
 			return err
 		},
 		Program: host.Program{
-			Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data itself
+			Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data
 			Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, FaultFS: true,
 		},
 	}

@@ -144,7 +144,7 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	return was, nil
 }
 
-// endLimit bounds the wait for processes after SIGKILL. A process in the middle of a disk operation ends when the
+// EndLimit bounds the wait for processes after SIGKILL. A process in the middle of a disk operation ends when the
 // operation does. A namespace ends with its last process.
 const EndLimit = time.Minute
 

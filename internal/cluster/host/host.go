@@ -24,7 +24,7 @@ type Host struct {
 // Enter moves the calling thread, which must be locked to its goroutine, to another place. leave moves it back.
 type Enter func() (leave func() error, err error)
 
-// NewHost returns the host at an address. record names what the host starts. If enter is nil, the host is this machine.
+// New returns the host at an address. record names what the host starts. If enter is nil, the host is this machine.
 func New(addr netip.Addr, record *Record, enter Enter) *Host { return &Host{addr, record, enter} }
 
 // Addr returns the address of the host, on which only its node listens. Hosts that are this machine share 127.0.0.1,

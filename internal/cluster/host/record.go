@@ -40,7 +40,7 @@ type Leftover struct {
 	Start string       `json:"start,omitempty"`
 }
 
-// ourPrefix begins the names of all that this program makes. So a damaged or forged record cannot cause the removal
+// Prefix begins the names of all that this program makes. So a damaged or forged record cannot cause the removal
 // of anything else.
 const Prefix = "stroppy"
 
@@ -129,7 +129,7 @@ func NewRecord(kind string) (*Record, error) {
 // are ignored.
 const recordSuffix = ".record"
 
-// randomName returns eight random hexadecimal digits.
+// RandomName returns eight random hexadecimal digits.
 func RandomName() string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, see crypto/rand

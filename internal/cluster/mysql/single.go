@@ -1,4 +1,4 @@
-// Package mysql starts real MariaDB and MySQL servers on this machine.
+// Package mysql starts real servers with the protocol of MySQL on this machine: MySQL, MariaDB, and MariaDB with Galera.
 package mysql
 
 import (

@@ -65,7 +65,7 @@ type backend interface {
 	close() error
 }
 
-// NewNetwork makes a network of hosts. If loopback is set, or namespaces are not available, all hosts are 127.0.0.1,
+// New makes a network of hosts. If loopback is set, or namespaces are not available, all hosts are 127.0.0.1,
 // and Loopback returns the reason.
 func New(ctx context.Context, hosts int, loopback bool) (*Network, error) {
 	record, err := host.NewRecord("network")
@@ -91,7 +91,7 @@ func New(ctx context.Context, hosts int, loopback bool) (*Network, error) {
 
 const askedLoopback = "loopback was requested"
 
-// Planned returns the network that NewNetwork would make with namespaces available, but makes nothing.
+// Planned returns the network that New would make with namespaces available, but makes nothing.
 func Planned(hosts int, loopback bool) *Network {
 	n := &Network{}
 	if loopback {

@@ -11,6 +11,7 @@ import (
 // Lock is a mutex with a wait that ends with a context. Create it with NewLock.
 type Lock chan struct{}
 
+// NewLock returns a free lock.
 func NewLock() Lock { return make(Lock, 1) }
 
 // Acquire takes the lock, or returns the cause of the end of ctx.

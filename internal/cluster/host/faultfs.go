@@ -182,6 +182,7 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 	}
 	l, err := newFaultFS(ctx, s.host.record, s.dir)
 	s.faultFS.Store(l)
+	s.unmounted.Store(false)
 	return err
 }
 
@@ -189,7 +190,7 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 func (s *Server) DiskFaults() error {
 	l := s.faultFS.Load()
 	switch {
-	case !s.program.FaultFS:
+	case !s.program.FaultFS, s.unmounted.Load():
 		return errNoFaultFS
 	case l == nil: // before the first start
 		return nil
@@ -259,6 +260,7 @@ func (s *Server) renewDisk(ctx context.Context) error {
 
 func (s *Server) removeFaultFS() error {
 	if l := s.faultFS.Swap(nil); l != nil {
+		s.unmounted.Store(true)
 		return l.close()
 	}
 	return nil

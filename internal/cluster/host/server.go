@@ -59,6 +59,7 @@ type Server struct {
 	steering
 
 	faultFS    atomic.Pointer[faultFS] // nil if there is none, and before the first start
+	unmounted  atomic.Bool             // Close has removed it
 	stress     atomic.Pointer[stress]  // nil if no stress fault is active
 	stressable atomic.Bool             // Stressable has succeeded
 }

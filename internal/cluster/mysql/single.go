@@ -1,4 +1,4 @@
-// Package mysql starts real servers with the protocol of MySQL on this machine: MySQL, MariaDB, and MariaDB with Galera.
+// Package mysql starts real servers of MySQL, MariaDB, and MariaDB with Galera on this machine.
 package mysql
 
 import (

@@ -413,14 +413,17 @@ func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(cont
 	return leader, ErrNobodyLeads
 }
 
-// Lead asks find for the leader until there is one, and returns its number. An error names the leader as in "the
-// primary of the group".
+// Lead asks find for the leader until there is one, and returns its number. It asks nobody if ctx has ended. An error
+// names the leader as in "the primary of the group".
 func (f *NodeSet[N]) Lead(ctx context.Context, leader string, find func(context.Context) (N, error)) (int, error) {
 	var found N
-	err := wait.Retry(ctx, func() (err error) {
-		found, err = find(ctx)
-		return err
-	})
+	err := ctx.Err()
+	if err == nil {
+		err = wait.Retry(ctx, func() (err error) {
+			found, err = find(ctx)
+			return err
+		})
+	}
 	if err != nil {
 		return 0, fmt.Errorf("find %s: %w", leader, err)
 	}

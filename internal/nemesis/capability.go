@@ -50,30 +50,30 @@ type (
 	}
 )
 
-// SelfRestarter is a node that does not stay down, because its supervisor starts it again at
-// once. Its Kill and Terminate return when they have observed its end.
+// SelfRestarter is a node whose supervisor restarts it at once. Its Kill and Terminate return when
+// they have observed its end.
 type SelfRestarter interface{ RestartsItself() }
 
 // Disk is a node whose disk can have faults.
 type Disk interface {
 	// DiskFaults returns an error if the disk of this node cannot have faults.
 	DiskFaults() error
-	// FillDisk makes everything fail that needs room on the node's disk.
+	// FillDisk makes calls fail that need space on the node's disk.
 	FillDisk(ctx context.Context) (fault.Effect, error)
-	// SlowDisk makes every call to the node's data folder take so much longer.
+	// SlowDisk makes every call to the node's data folder take perCall longer.
 	SlowDisk(ctx context.Context, perCall time.Duration) (fault.Effect, error)
 }
 
-// VolatileDisk is a Disk that can also lose what was not synced.
+// VolatileDisk is a Disk that can also lose unsynced writes.
 type VolatileDisk interface {
 	Disk
-	// LoseUnsynced discards what was written and not synced. The node must be down.
+	// LoseUnsynced discards unsynced writes. The node must be down.
 	LoseUnsynced() error
 	// Sync makes all writes until now count as synced.
 	Sync() error
 }
 
-// Clock is a node whose processes can see another time than the machine's.
+// Clock is a node whose clock can differ from the machine's clock.
 type Clock interface {
 	// Steered returns an error if the clock of this node cannot be steered.
 	Steered() error
@@ -84,15 +84,15 @@ type Clock interface {
 // Drifter is a Clock that can also run too fast or too slowly.
 type Drifter interface {
 	Clock
-	// DriftClock makes the clock run so many times as fast as it should.
+	// DriftClock makes the clock run at a rate: at 2 it is twice as fast as the machine's clock.
 	DriftClock(ctx context.Context, rate float64) (fault.Effect, error)
 }
 
-// Processor is a node that can have to share its processors with other processes.
+// Processor is a node whose processors other processes can compete for.
 type Processor interface {
-	// Stressable returns an error if it cannot.
+	// Stressable returns an error if this is not possible.
 	Stressable() error
-	// Stress starts so many processes that compute; 0: one for each processor.
+	// Stress starts computing processes; 0: one for each processor.
 	Stress(ctx context.Context, processes int) (fault.Effect, error)
 }
 
@@ -111,8 +111,8 @@ type Network interface {
 // its target off from them too.
 type Witnessed interface{ Witnesses() []int }
 
-// ChaosTaker is a cluster in which Chaos Mesh injects the objects of a file. The effect is what
-// Chaos Mesh reports; only the author of the file knows what the objects do.
+// ChaosTaker is a cluster in which Chaos Mesh injects the objects of a file. Chaos Mesh reports the
+// effect; only the author of the file knows the meaning of the objects.
 type ChaosTaker interface {
 	// ChaosFile returns an error if the file can never be injected. It is called before the load.
 	ChaosFile(file string) error

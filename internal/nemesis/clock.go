@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/fault"
 )
 
-// The bounds of what can be done to a clock, so that it can be observed.
+// Bounds of clock faults that can be observed.
 const (
 	leastJump  = 100 * time.Millisecond
 	leastDrift = 0.01 // a rate this near to 1 cannot be seen in a few seconds

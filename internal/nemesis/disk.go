@@ -9,13 +9,13 @@ import (
 	"stroppy/internal/fault"
 )
 
-// The time that each call to a slow disk takes longer.
+// Additional time of each call to a slow disk.
 const (
 	defaultPerCall = 100 * time.Millisecond
 	leastPerCall   = 5 * time.Millisecond // less cannot be distinguished from a busy machine
 )
 
-// disks is what a node needs for faults of its disk.
+// disks is the ability to have disk faults.
 var disks = both(fit("this kind of node cannot have faults of its disk: take a cluster that is started on this machine with layer=on, as in KIND:1?layer=on", "the disk of %s cannot have faults: %w", Disk.DiskFaults), both(kills, restarts))
 
 func diskFullKind() kind {

@@ -9,11 +9,11 @@ import (
 	"stroppy/internal/fault"
 )
 
-// Agented is a node with an agent beside its database, a process of its own that fails over.
-// The agent's Restart and Resume return when it reports that its database is well.
+// Agented is a node with an agent, a process beside its database that manages failover. The agent's
+// Restart and Resume return when the agent reports a healthy database.
 type Agented interface{ Agent() cluster.Auxiliary }
 
-// Stored is a cluster whose agents note who leads in servers of their own.
+// Stored is a cluster whose agents note the leader in separate servers.
 type Stored interface{ Store() []cluster.Auxiliary }
 
 func killAgentKind() kind {

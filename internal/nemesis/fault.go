@@ -79,12 +79,10 @@ func (f Fault) check() error {
 	return nil
 }
 
-// NeedsClock reports whether a fault of the script needs clocks that can be moved,
-// which a cluster must be started with.
+// NeedsClock reports whether the cluster must be started with clocks that can be changed.
 func (s Script) NeedsClock() bool { return s.has(func(k *kind) bool { return k.needsClock }) }
 
-// NeedsLayer reports whether a fault of the script needs a file system of ours
-// under the data of the nodes, which a cluster must be started with.
+// NeedsLayer reports whether the cluster must be started with fault file systems under its data.
 func (s Script) NeedsLayer() bool { return s.has(func(k *kind) bool { return k.needsLayer }) }
 
 // grows reports whether the script adds nodes.

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/fault"
 )
 
-// The bounds of what can be done to a link, so that it can be observed.
+// Bounds of link faults that can be observed.
 const (
-	mostDelay = 30 * time.Second
+	mostDelay = fault.MaxDelay
 	leastLoss = 0.1 // percent
 	mostLoss  = 99.0
 	leastRate = 4000       // bytes a second

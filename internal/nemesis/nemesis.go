@@ -57,16 +57,15 @@ type Nemesis struct {
 	noted  int // injections, each of which is noted twice at most
 }
 
-// How long things may take.
 const (
-	askAtStart  = 5 * time.Second        // the question, before anything begins, whether nodes lead
-	askAhead    = 500 * time.Millisecond // so long before an injection the cluster is asked who leads
-	askEvery    = 100 * time.Millisecond // after each answer
-	awaitLeader = 10 * time.Second       // an injection waits so long for a leader
-	askAgain    = 80 * time.Millisecond  // and so long for the answer, when it is due, whether it leads still; it is not late for that alone
-	injectLimit = 2 * time.Minute        // a rolling restart takes its time
-	healLimit   = 5 * time.Minute        // so does a server that replays its log, and a node whose data the others have to copy first
-	lateLimit   = 100 * time.Millisecond // an injection that cannot begin within this of its time is left out
+	askAtStart  = 5 * time.Second        // bounds the first question for a leader
+	askAhead    = 500 * time.Millisecond // time before an injection when the cluster is first asked for its leader
+	askEvery    = 100 * time.Millisecond // interval between these questions
+	awaitLeader = 10 * time.Second       // bounds the wait of an injection for a leader
+	askAgain    = 80 * time.Millisecond  // bounds the last question, when the injection is due; it does not count as late
+	injectLimit = 2 * time.Minute        // bounds an injection, such as a rolling restart
+	healLimit   = 5 * time.Minute        // bounds a heal: a server may replay its log or copy all data
+	lateLimit   = 100 * time.Millisecond // an injection that begins later than this is left out
 )
 
 // New returns the nemesis that carries out a script. net joins the nodes and may be nil. The error
@@ -91,10 +90,10 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
-// Possible returns the error of New that is known before the cluster of a plan is started.
+// Possible returns the error of New for a planned cluster, as far as it is known before the start.
 func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	ended, cancel := context.WithCancel(context.Background())
-	cancel() // nobody leads yet: only equal nodes have an answer
+	cancel() // only a cluster of equal nodes answers before its start
 	_, err := p.Cluster.Leader(ended)
 	return script.possible(&state{cluster: p.Cluster, net: net, grows: script.grows(), uncounted: p.Uncounted, leads: !errors.Is(err, cluster.ErrNoLeader)})
 }
@@ -117,8 +116,8 @@ func (s *state) learnLeads(needed bool) error {
 // Run carries out the script until ctx ends, then heals all that is not healed,
 // and returns. clock returns the time since the start of the run.
 // note gets each injection twice, by one goroutine at a time: when it is in
-// effect, and when it is over; one that was left out or that failed before it
-// began only once. Run is called once.
+// effect, and when it is over. An injection that was left out, or that failed
+// at once, is noted once. Run is called once.
 func (n *Nemesis) Run(ctx context.Context, clock func() time.Duration, note func(fault.Injection)) {
 	n.clock, n.note, n.ended = clock, note, make(chan struct{})
 	if n.script.NeedsLayer() {

@@ -124,7 +124,7 @@ type side struct {
 type sides struct {
 	all     []side
 	way     string              // that is cut, of the first side to the second
-	linked  func(i, j int) bool // says that two sides, i after j, reach each other; nil: none do
+	linked  func(i, j int) bool // reports whether two sides, i after j, reach each other; nil: none do
 	touched []int               // the nodes that the fault claims
 	lost    []int               // these do not reach a majority
 }

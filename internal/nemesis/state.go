@@ -16,8 +16,8 @@ import (
 // situation is the state by which an effect chooses its nodes.
 type situation struct {
 	rng    *rand.Rand
-	leader int             // the number of the node that leads, -1 where it is not known
-	age    time.Duration   // so long ago it was known to lead; 0 where it was asked for this injection
+	leader int             // number of the leading node; -1: not known
+	age    time.Duration   // time since the leader was known; 0: the cluster was asked for this injection
 	drive  context.Context // ends with the load phase
 }
 
@@ -27,14 +27,14 @@ type part string
 
 const (
 	partLife      part = "life"      // its processes are ended and started
-	partPause     part = "pause"     // its processes are stopped where they are
-	partSide      part = "side"      // whom it reaches
-	partLink      part = "link"      // how fast; what several faults of one link do could not be distinguished
+	partPause     part = "pause"     // its processes are stopped and resumed
+	partSide      part = "side"      // the nodes that it reaches
+	partLink      part = "link"      // delay, loss and bandwidth; effects of several faults cannot be distinguished
 	partDisk      part = "disk"      // its data
-	partClock     part = "clock"     // what time it sees
-	partProcessor part = "processor" // with whom it shares those
-	partStore     part = "store"     // of the whole cluster: where its agents note who leads
-	partMember    part = "member"    // whether it belongs to the cluster
+	partClock     part = "clock"     // its time
+	partProcessor part = "processor" // its share of the processors
+	partStore     part = "store"     // servers of the whole cluster in which agents note the leader
+	partMember    part = "member"    // its membership of the cluster
 )
 
 // anyNode is the node of a claim on the cluster as a whole.
@@ -48,19 +48,19 @@ type claim struct {
 
 // injection is one fault from its plan to its heal.
 type injection struct {
-	target string // the nodes, for a person
+	target string // names of the nodes, for reports
 	claims []claim
-	lost   []int // nodes on which the cluster cannot count meanwhile
-	agent  bool  // it is done to the agents of the nodes
-	stage  stage // when it is healed at the end of the load phase
+	lost   []int // nodes that do not count towards a majority meanwhile
+	agent  bool  // it affects the agents of the nodes
+	stage  stage // order of its heal at the end of the load phase
 	// inject injects the fault and observes its effect. It is called once. If it fails after a
 	// part was done, the effect beside the error heals that part.
 	inject func(context.Context) (fault.Effect, error)
 
 	record  fault.Injection
 	effect  fault.Effect
-	settled chan struct{} // closed when it is known whether the injection succeeded
-	healing atomic.Bool   // somebody heals it, or has
+	settled chan struct{} // closed when the injection has succeeded or failed
+	healing atomic.Bool   // its heal has begun
 }
 
 // stage orders the heals at the end of the load phase.
@@ -75,17 +75,17 @@ const (
 // state is the cluster with all faults that are in effect.
 type state struct {
 	cluster   Cluster
-	net       Network // nil: nothing can be done to its links
+	net       Network // nil: its links cannot have faults
 	leads     bool    // the nodes have a leader
 	grows     bool    // the script adds nodes
-	uncounted bool    // how many nodes there are is not known
+	uncounted bool    // the number of nodes is not known
 
 	mu         sync.Mutex
 	closed     bool         // the load phase has ended: nothing is injected any more
-	injections []*injection // in their order; those that are over are taken out
+	injections []*injection // in their order, without those that are over
 }
 
-// faulty reports whether so is true of a fault that is not over.
+// faulty reports whether a current fault satisfies so.
 func (s *state) faulty(so func(*injection) bool) bool { return slices.ContainsFunc(s.injections, so) }
 
 // claimed reports whether a fault has claimed one of these parts of the node.

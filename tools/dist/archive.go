@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing/fstest"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // file is a file of a release: its path below where it is put, with slashes, and its text.
@@ -43,7 +45,7 @@ func (t tree) add(name string, mode fs.FileMode, text []byte) {
 // another program, and otherwise as tar with gzip.
 func (r *release) archive(out string, b binary) (name string) {
 	t, base := r.tree(), b.target.base()
-	t.add(path.Join(base, b.target.program()), 0o755, must(os.ReadFile(b.path)))
+	t.add(path.Join(base, b.target.program()), 0o755, try.Must(os.ReadFile(b.path)))
 	for _, f := range r.shared {
 		if strings.HasSuffix(f.name, ".ps1") == (b.target.os == "windows") || !strings.HasPrefix(f.name, "completions/") {
 			t.add(path.Join(base, f.name), 0o644, f.text)
@@ -59,42 +61,42 @@ func (r *release) archive(out string, b binary) (name string) {
 
 // written creates a file by a function, and removes the file again if the function fails.
 func written(path string, write func(io.Writer)) {
-	out := must(os.Create(path))
-	err := attempt(func() {
+	out := try.Must(os.Create(path))
+	err := try.Attempt(func() {
 		buffer := bufio.NewWriterSize(out, 1<<20)
 		write(buffer)
-		check(buffer.Flush())
+		try.Check(buffer.Flush())
 	})
 	if err = errors.Join(err, out.Close()); err != nil {
 		os.Remove(path)
 	}
-	check(err)
+	try.Check(err)
 }
 
 func (t tree) writeTarGzip(w io.Writer) {
 	packed := gzip.NewWriter(w)
 	t.writeTar(packed)
-	check(packed.Close())
+	try.Check(packed.Close())
 }
 
 func (t tree) writeTar(w io.Writer) {
 	archive := tar.NewWriter(w)
-	check(archive.AddFS(t))
-	check(archive.Close())
+	try.Check(archive.AddFS(t))
+	try.Check(archive.Close())
 }
 
 func (t tree) writeZip(w io.Writer) {
 	archive := zip.NewWriter(w)
-	check(archive.AddFS(t))
-	check(archive.Close())
+	try.Check(archive.AddFS(t))
+	try.Check(archive.Close())
 }
 
 // compressed packs a text with gzip, without a name or a time, as small as possible. Debian requires that for man
 // pages.
 func compressed(text []byte) []byte {
 	var packed bytes.Buffer
-	w := must(gzip.NewWriterLevel(&packed, gzip.BestCompression))
-	must(w.Write(text))
-	check(w.Close())
+	w := try.Must(gzip.NewWriterLevel(&packed, gzip.BestCompression))
+	try.Must(w.Write(text))
+	try.Check(w.Close())
 	return packed.Bytes()
 }

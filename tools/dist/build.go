@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // allTargets are the systems and processors that a release is for.
@@ -38,12 +40,12 @@ func (t target) program() string {
 func parseTargets(names string) (list []target) {
 	for name := range strings.SplitSeq(names, ",") {
 		if !slices.Contains(allTargets, name) {
-			fail("%q is no target: take some of %s", name, strings.Join(allTargets, ","))
+			try.Fail("%q is no target: take some of %s", name, strings.Join(allTargets, ","))
 		}
 		system, arch, _ := strings.Cut(name, "/")
 		one := target{system, arch}
 		if slices.Contains(list, one) {
-			fail("the target %s stands twice in -targets", name)
+			try.Fail("the target %s stands twice in -targets", name)
 		}
 		list = append(list, one)
 	}
@@ -87,7 +89,7 @@ func (b *builder) build(t target) binary {
 	command := exec.Command("go", b.arguments(path)...)
 	command.Dir, command.Env = b.root, environment(os.Environ(), t)
 	output(command)
-	info := must(buildinfo.ReadFile(path))
+	info := try.Must(buildinfo.ReadFile(path))
 	return binary{t, path, info}
 }
 
@@ -156,15 +158,15 @@ func sourceTime(info *debug.BuildInfo, epoch string) time.Time {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
 		if err != nil || seconds < 0 {
-			fail("SOURCE_DATE_EPOCH is %q: it must be a number of seconds since 1970", epoch)
+			try.Fail("SOURCE_DATE_EPOCH is %q: it must be a number of seconds since 1970", epoch)
 		}
 		return time.Unix(seconds, 0).UTC()
 	}
 	committed := settingOf(info, "vcs.time")
 	if committed == "" {
-		fail("the sources are not in a git repository, so that the time of the commit is not known: build from a clone, or set SOURCE_DATE_EPOCH")
+		try.Fail("the sources are not in a git repository, so that the time of the commit is not known: build from a clone, or set SOURCE_DATE_EPOCH")
 	}
-	return must(time.Parse(time.RFC3339, committed))
+	return try.Must(time.Parse(time.RFC3339, committed))
 }
 
 // host is the target of the machine that builds.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // TestProfileGuidesTheBuild checks that a profile guides the build where there is one.
@@ -74,7 +76,7 @@ func TestArchiveTimeIsTheCommits(t *testing.T) {
 		{bare, "", time.Time{}}, {stamped, "yesterday", time.Time{}}, {stamped, "-1", time.Time{}},
 	} {
 		var got time.Time
-		err := attempt(func() { got = sourceTime(c.info, c.epoch) })
+		err := try.Attempt(func() { got = sourceTime(c.info, c.epoch) })
 		if (err != nil) != c.want.IsZero() || err == nil && !got.Equal(c.want) {
 			t.Errorf("%v, %q: %v, %v; want %v", c.info.Settings, c.epoch, got, err, c.want)
 		}

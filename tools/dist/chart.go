@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"stroppy/tools/try"
 )
 
 const (
@@ -20,7 +22,7 @@ var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 // chartFiles reads the chart, with the release's version in it.
 func chartFiles(root, version string) (list []file) {
 	folder := filepath.Join(root, chartFolder)
-	check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+	try.Check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"stroppy/tools/try"
 )
 
 // TestChartHasTheReleaseVersion checks that the chart of a release is the project's, with the release's version, in one
@@ -24,7 +26,7 @@ func TestChartHasTheReleaseVersion(t *testing.T) {
 			t.Errorf("the chart has no %s", name)
 		}
 	}
-	if attempt(func() { chartFiles(t.TempDir(), "1.0.0") }) == nil {
+	if try.Attempt(func() { chartFiles(t.TempDir(), "1.0.0") }) == nil {
 		t.Error("a project without a chart has one")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
+
+	"stroppy/tools/try"
 )
 
 // shells are those that stroppy writes a completion script for, with the file of each.
@@ -21,9 +23,9 @@ var shells = [][2]string{
 // documents are the files that stand beside each binary.
 func (b *builder) documents(r *release, binaries []binary) (list []file) {
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
-		list = append(list, file{name, must(os.ReadFile(filepath.Join(b.root, name)))})
+		list = append(list, file{name, try.Must(os.ReadFile(filepath.Join(b.root, name)))})
 	}
-	commands := must(os.ReadFile(filepath.Join(b.root, "docs", "commands.md")))
+	commands := try.Must(os.ReadFile(filepath.Join(b.root, "docs", "commands.md")))
 	list = append(list, file{"man/stroppy.1", manual(commands, r.version, r.time)})
 	return append(append(list, b.completions(binaries)...), file{"THIRD-PARTY-NOTICES", b.notices()})
 }
@@ -75,7 +77,7 @@ const manualEnd = `
 func manual(commands []byte, version string, when time.Time) []byte {
 	_, text, found := bytes.Cut(commands, []byte("-->\n"))
 	if !found || !bytes.Contains(text, []byte("\n## stroppy run\n")) {
-		fail("docs/commands.md has not its head or not the command stroppy run: go test ./internal/cli -run TestReference -update writes it")
+		try.Fail("docs/commands.md has not its head or not the command stroppy run: go test ./internal/cli -run TestReference -update writes it")
 	}
 	head := fmt.Sprintf(manualHead, when.Format(time.DateOnly), version)
 	return md2man.Render(slices.Concat([]byte(head), text, []byte(manualEnd)))

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
+
+	"stroppy/tools/try"
 )
 
 const imageName = "stroppy-image.oci.tar"
@@ -34,10 +36,10 @@ func (r *release) image(out string, binaries []binary) string {
 	}
 	index = mutate.Annotations(index, r.annotations()).(v1.ImageIndex)
 	folder := filepath.Join(r.scratch, "image")
-	files := must(layout.Write(folder, empty.Index))
+	files := try.Must(layout.Write(folder, empty.Index))
 	tag := strings.ReplaceAll(r.version, "+", "_") // which no tag may have
 	names := map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "localhost/stroppy:" + tag}
-	check(files.AppendIndex(index, layout.WithAnnotations(names)))
+	try.Check(files.AppendIndex(index, layout.WithAnnotations(names)))
 	written(filepath.Join(out, imageName), r.treeOf(folder).writeTar)
 	return imageName
 }
@@ -45,20 +47,20 @@ func (r *release) image(out string, binaries []binary) string {
 // imageOf makes the image for one processor.
 func (r *release) imageOf(b binary, base v1.Layer) v1.Image {
 	program := r.tree()
-	program.add("usr/bin/stroppy", 0o755, must(os.ReadFile(b.path)))
+	program.add("usr/bin/stroppy", 0o755, try.Must(os.ReadFile(b.path)))
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	created := v1.Time{Time: r.time}
-	image = must(mutate.Append(image,
+	image = try.Must(mutate.Append(image,
 		mutate.Addendum{Layer: base, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "certificates, users and folders"}},
 		mutate.Addendum{Layer: r.layer(program), MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "stroppy " + r.version}}))
-	config := must(image.ConfigFile()).DeepCopy()
+	config := try.Must(image.ConfigFile()).DeepCopy()
 	config.Created, config.OS, config.Architecture = created, b.target.os, b.target.arch
 	config.Config = v1.Config{
 		Entrypoint: []string{"/usr/bin/stroppy"}, User: "65532:65532", WorkingDir: "/runs",
 		Env:    []string{"PATH=/usr/bin", "HOME=/runs"},
 		Labels: r.annotations(),
 	}
-	return mutate.Annotations(must(mutate.ConfigFile(image, config)), r.annotations()).(v1.Image)
+	return mutate.Annotations(try.Must(mutate.ConfigFile(image, config)), r.annotations()).(v1.Image)
 }
 
 func (r *release) annotations() map[string]string {
@@ -79,7 +81,7 @@ func (r *release) annotations() map[string]string {
 func (r *release) layer(t tree) v1.Layer {
 	var packed bytes.Buffer
 	t.writeTarGzip(&packed)
-	return must(tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+	return try.Must(tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
 	}, tarball.WithMediaType(types.OCILayer)))
 }
@@ -114,7 +116,7 @@ func certificates() []byte {
 // treeOf returns the files in a folder and below it.
 func (r *release) treeOf(folder string) tree {
 	t := r.tree()
-	check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+	try.Check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

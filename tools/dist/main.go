@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"stroppy/tools/try"
 )
 
 func main() {
@@ -20,27 +22,23 @@ func main() {
 	out := flag.String("out", "", "the folder to write, which is emptied before (default dist in the project)")
 	names := flag.String("targets", strings.Join(allTargets, ","), "the systems and processors to build for")
 	flag.Parse()
-	err := attempt(func() {
+	try.Main("dist", 1, func() {
 		if flag.NArg() > 0 {
-			fail("dist takes flags alone: -root, -out and -targets")
+			try.Fail("dist takes flags alone: -root, -out and -targets")
 		}
 		run(*root, *out, *names, os.Stdout)
 	})
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "dist: %v\n", err)
-		os.Exit(1)
-	}
 }
 
 // run builds a release of the project at root into the folder out.
 func run(root, out, names string, log io.Writer) {
-	root = must(filepath.Abs(root))
+	root = try.Must(filepath.Abs(root))
 	targets := parseTargets(names)
 	if out == "" {
 		out = filepath.Join(root, "dist")
 	}
 	emptied(out)
-	scratch := must(os.MkdirTemp("", "stroppy-dist-"))
+	scratch := try.Must(os.MkdirTemp("", "stroppy-dist-"))
 	defer os.RemoveAll(scratch)
 	b := builder{root: root, scratch: scratch, profile: profileOf(root)}
 	binaries := b.buildAll(targets, log)
@@ -50,15 +48,15 @@ func run(root, out, names string, log io.Writer) {
 // emptied makes the folder, without what an earlier release has left. It refuses a folder that
 // has something else.
 func emptied(out string) {
-	check(os.MkdirAll(out, 0o755))
-	entries := must(os.ReadDir(out))
+	try.Check(os.MkdirAll(out, 0o755))
+	entries := try.Must(os.ReadDir(out))
 	for _, entry := range entries {
 		if name := entry.Name(); name != sumsName && !strings.HasPrefix(name, "stroppy-") {
-			fail("the folder %s has %s, which no release has made: name an empty folder with -out", out, name)
+			try.Fail("the folder %s has %s, which no release has made: name an empty folder with -out", out, name)
 		}
 	}
 	for _, entry := range entries {
-		check(os.RemoveAll(filepath.Join(out, entry.Name())))
+		try.Check(os.RemoveAll(filepath.Join(out, entry.Name())))
 	}
 }
 
@@ -96,7 +94,7 @@ const sumsName = "SHA256SUMS"
 
 // writeSums writes the checksum of every file in the folder, by name.
 func writeSums(out string) {
-	entries := must(os.ReadDir(out))
+	entries := try.Must(os.ReadDir(out))
 	var text strings.Builder
 	for _, entry := range entries {
 		if entry.Name() == sumsName {
@@ -104,14 +102,14 @@ func writeSums(out string) {
 		}
 		fmt.Fprintf(&text, "%x  %s\n", sumOf(filepath.Join(out, entry.Name())), entry.Name())
 	}
-	check(os.WriteFile(filepath.Join(out, sumsName), []byte(text.String()), 0o644))
+	try.Write(filepath.Join(out, sumsName), []byte(text.String()))
 }
 
 func sumOf(path string) []byte {
-	file := must(os.Open(path))
+	file := try.Must(os.Open(path))
 	defer file.Close()
 	hash := sha256.New()
-	must(io.Copy(hash, file))
+	try.Must(io.Copy(hash, file))
 	return hash.Sum(nil)
 }
 
@@ -120,50 +118,17 @@ func output(command *exec.Cmd) []byte {
 	out, err := command.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		fail("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+		try.Fail("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {
-		fail("%s: %w", strings.Join(command.Args, " "), err)
+		try.Fail("%s: %w", strings.Join(command.Args, " "), err)
 	}
 	return out
 }
 
-// failure is the panic of a step that failed. The program ends with its error.
-type failure struct{ error }
-
-// check ends the program with err, unless that is nil.
-func check(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
-func fail(format string, args ...any) { check(fmt.Errorf(format, args...)) }
-
-// must returns the value of a call that may have failed.
-func must[T any](value T, err error) T {
-	check(err)
-	return value
-}
-
-// attempt calls do and returns the error that ended it, or nil.
-func attempt(do func()) (err error) {
-	defer func() {
-		switch f := recover().(type) {
-		case nil:
-		case failure:
-			err = f.error
-		default:
-			panic(f)
-		}
-	}()
-	do()
-	return nil
-}
-
 // doing calls do and puts what it does before its error.
 func doing(what string, do func()) {
-	if err := attempt(do); err != nil {
-		fail("%s: %w", what, err)
+	if err := try.Attempt(do); err != nil {
+		try.Fail("%s: %w", what, err)
 	}
 }

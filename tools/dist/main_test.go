@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stroppy/tools/try"
 )
 
 // commitTime is the time of fake releases.
@@ -169,7 +171,7 @@ func TestArchivesHoldProgramAndLicense(t *testing.T) {
 
 func TestUnknownTargetsAreRefused(t *testing.T) {
 	for _, wrong := range []string{"", "linux", "plan9/amd64", "linux/amd64,linux/amd64", "linux/amd64, darwin/arm64"} {
-		if attempt(func() { parseTargets(wrong) }) == nil {
+		if try.Attempt(func() { parseTargets(wrong) }) == nil {
 			t.Errorf("%q is taken", wrong)
 		}
 	}
@@ -192,7 +194,7 @@ func TestOnlyFilesOfAReleaseAreRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(out, "thesis.txt"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := attempt(func() { emptied(out) }); err == nil || !strings.Contains(err.Error(), "thesis.txt") {
+	if err := try.Attempt(func() { emptied(out) }); err == nil || !strings.Contains(err.Error(), "thesis.txt") {
 		t.Errorf("a folder with a file of somebody else: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(out, sumsName)); err != nil {

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"stroppy/tools/try"
 )
 
 // noticeName is how modules name the files of their licences.
@@ -51,15 +53,15 @@ func (b *builder) modules(t target, folders map[string]string) {
 // because then nobody has allowed to pass it on.
 func writeNotices(text *bytes.Buffer, name, folder string) {
 	found := false
-	for _, entry := range must(os.ReadDir(folder)) {
+	for _, entry := range try.Must(os.ReadDir(folder)) {
 		if entry.IsDir() || !noticeName.MatchString(entry.Name()) {
 			continue
 		}
-		notice := must(os.ReadFile(filepath.Join(folder, entry.Name())))
+		notice := try.Must(os.ReadFile(filepath.Join(folder, entry.Name())))
 		found = true
 		fmt.Fprintf(text, "\n%s\n%s: %s\n\n%s\n", strings.Repeat("=", 72), name, entry.Name(), bytes.TrimSpace(notice))
 	}
 	if !found {
-		fail("%s has no licence in %s: find out under which it may be passed on before releasing it", name, folder)
+		try.Fail("%s has no licence in %s: find out under which it may be passed on before releasing it", name, folder)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/deb"
 	"github.com/goreleaser/nfpm/v2/files"
 	"github.com/goreleaser/nfpm/v2/rpm"
+
+	"stroppy/tools/try"
 )
 
 // summary is the description of stroppy in packages and the image.
@@ -38,7 +40,7 @@ func (r *release) deb(out string, b binary) string {
 	info := r.describe(b, own)
 	info.Section, info.Priority = "database", "optional"
 	name := b.target.base() + ".deb"
-	written(filepath.Join(out, name), func(w io.Writer) { check(deb.Default.Package(info, w)) })
+	written(filepath.Join(out, name), func(w io.Writer) { try.Check(deb.Default.Package(info, w)) })
 	return name
 }
 
@@ -47,13 +49,13 @@ func (r *release) rpm(out string, b binary) string {
 	info := r.describe(b, map[string]string{"LICENSE": "/usr/share/licenses/stroppy/LICENSE"})
 	info.RPM = nfpm.RPM{Summary: summary, BuildHost: "localhost", Compression: "gzip", Group: "Unspecified"}
 	name := b.target.base() + ".rpm"
-	written(filepath.Join(out, name), func(w io.Writer) { check(rpm.DefaultRPM.Package(info, w)) })
+	written(filepath.Join(out, name), func(w io.Writer) { try.Check(rpm.DefaultRPM.Package(info, w)) })
 	return name
 }
 
 // describe returns the description of a package and its content, with files in places of its own.
 func (r *release) describe(b binary, own map[string]string) *nfpm.Info {
-	staged := must(os.MkdirTemp(r.scratch, "package-"))
+	staged := try.Must(os.MkdirTemp(r.scratch, "package-"))
 	contents := files.Contents{r.content(b.path, "/usr/bin/stroppy", 0o755)}
 	for _, f := range r.shared {
 		if strings.HasSuffix(f.name, ".ps1") {
@@ -65,7 +67,7 @@ func (r *release) describe(b binary, own map[string]string) *nfpm.Info {
 			text = compressed(text)
 		}
 		path := filepath.Join(staged, strings.ReplaceAll(f.name, "/", "-"))
-		check(os.WriteFile(path, text, 0o644))
+		try.Write(path, text)
 		contents = append(contents, r.content(path, place, 0o644))
 	}
 	version, prerelease, metadata := parts(r.version)

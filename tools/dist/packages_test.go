@@ -13,6 +13,8 @@ import (
 
 	"github.com/blakesmith/ar"
 	"github.com/sassoftware/go-rpmutils"
+
+	"stroppy/tools/try"
 )
 
 func TestDebInstallsTheProgram(t *testing.T) {
@@ -112,7 +114,7 @@ func TestManualPageHasAllCommands(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if attempt(func() { manual([]byte("# Commands\n"), "1.2.0", commitTime) }) == nil {
+	if try.Attempt(func() { manual([]byte("# Commands\n"), "1.2.0", commitTime) }) == nil {
 		t.Error("a text without commands was taken")
 	}
 }
@@ -121,7 +123,7 @@ func TestManualPageHasAllCommands(t *testing.T) {
 func TestFilesWithoutLicenseAreRefused(t *testing.T) {
 	folder := t.TempDir()
 	var text bytes.Buffer
-	err := attempt(func() { writeNotices(&text, "example.org/a v1.0.0", folder) })
+	err := try.Attempt(func() { writeNotices(&text, "example.org/a v1.0.0", folder) })
 	if err == nil || !strings.Contains(err.Error(), "example.org/a v1.0.0") {
 		t.Errorf("without a licence: %v", err)
 	}

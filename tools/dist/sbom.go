@@ -12,6 +12,8 @@ import (
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/uuid"
+
+	"stroppy/tools/try"
 )
 
 // bill writes the bill of materials of a binary: the modules that Go recorded in it, in the
@@ -39,9 +41,9 @@ func (r *release) bill(out string, b binary) string {
 	}
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: "stroppy", Dependencies: &needed}}
 	var text bytes.Buffer
-	check(cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6))
+	try.Check(cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6))
 	name := b.target.base() + ".cdx.json"
-	written(filepath.Join(out, name), func(w io.Writer) { must(w.Write(text.Bytes())) })
+	written(filepath.Join(out, name), func(w io.Writer) { try.Must(w.Write(text.Bytes())) })
 	return name
 }
 

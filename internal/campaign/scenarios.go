@@ -83,7 +83,7 @@ func named(pattern string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, exit.Usagef("sweep over the scenarios %q: there is no such file, and none of this name "+
+		return nil, exit.Usagef("sweep over the scenarios %q: no such file, and no scenario of this name "+
 			"in `stroppy list scenarios`%s", pattern, session.NearScenario(pattern))
 	}
 	return names, nil

@@ -183,10 +183,10 @@ func copyDir(t *testing.T, from, to string) {
 	}
 }
 
-// TestAlteredRecordings: a file of a recording that was altered, exchanged or removed never makes
-// a healthy database invalid, and never anything valid. The reason names the file. A violation is
-// still reported if the files that were not altered show it.
-func TestAlteredRecordings(t *testing.T) {
+// TestAlteredRecordingIsNeverBelieved checks that an altered, exchanged or removed file of a recording never makes a
+// healthy database invalid, and never makes anything valid. The reason names the file. A violation is still reported
+// if the intact files show it.
+func TestAlteredRecordingIsNeverBelieved(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
 		rounds = 2
@@ -265,9 +265,9 @@ func (s *subject) alter(t *testing.T, r *rand.Rand, name string, how alteration)
 	}
 }
 
-// TestAlteredFilesOfARun: files beside the recording may end the check or leave it open, and
-// change no verdict.
-func TestAlteredFilesOfARun(t *testing.T) {
+// TestAlteredFilesBesideARecordingChangeNoVerdict checks that an altered file beside the recording ends the check or
+// leaves it open.
+func TestAlteredFilesBesideARecordingChangeNoVerdict(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
 		rounds = 1
@@ -321,9 +321,9 @@ func (s *subject) alterBeside(t *testing.T, r *rand.Rand, name string, how alter
 	}
 }
 
-// TestChecksWithoutAnEndState: of a complete run whose end state nobody downloaded, each check
-// that needs the end state is listed and undecided, and so is the verdict.
-func TestChecksWithoutAnEndState(t *testing.T) {
+// TestChecksWithoutAnEndStateAreUndecided checks that each check that needs the end state is listed as undecided if
+// nobody has downloaded it.
+func TestChecksWithoutAnEndStateAreUndecided(t *testing.T) {
 	for _, spec := range []workload.Spec{bank.Spec(), tpcb.Spec(), kv.Spec(), events.Spec(), appends.Spec()} {
 		dir := filepath.Join(t.TempDir(), "run")
 		if code, _, stderr := call(t, "run", spec.Name, "--db", "memory:", "--count", "300", "--clients", "3", "--no-check", "--out", dir); code != 0 {

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// oneWorkload refuses arguments that are no workload alone.
+// oneWorkload returns an error unless the arguments are at most one workload.
 func oneWorkload(c *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if registry.NamesCluster(arg) {
@@ -25,7 +25,7 @@ func oneWorkload(c *cobra.Command, args []string) error {
 			return exit.Usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
 		}
 		if form, found := registry.WorkloadOf(arg); found && form != arg {
-			return exit.Usagef("%q is no workload of stroppy; what comes to the same is `%s %s`", arg, c.CommandPath(), form)
+			return exit.Usagef("%q is no workload of stroppy; the equivalent is `%s %s`", arg, c.CommandPath(), form)
 		}
 		if slices.Contains(session.ScenarioNames(), arg) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
 			return exit.Usagef("%s is a scenario and no workload: give it with -f", arg)

@@ -60,9 +60,9 @@ func execute(t *testing.T, url string, statements ...string) {
 	}
 }
 
-// TestBadInputOnPostgreSQL is what a server refuses, or what it holds that does
-// not fit.
-func TestBadInputOnPostgreSQL(t *testing.T) {
+// TestBadInputOnPostgreSQLIsExplained checks the errors for settings that the server refuses and for unsuitable data
+// on it.
+func TestBadInputOnPostgreSQLIsExplained(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t)
 	databases := 0
@@ -244,7 +244,7 @@ func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() boo
 	}
 }
 
-func TestKilledLoad(t *testing.T) {
+func TestKilledLoadIsNotUsed(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		testKilledLoad(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), 2_000_000)
@@ -332,10 +332,10 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGINT)
-	p.goesOn(t, func() bool { return strings.Contains(read(t, p.stderr), "once more ends everything") })
+	p.goesOn(t, func() bool { return strings.Contains(read(t, p.stderr), "One more interrupt ends everything") })
 	p.signal(t, syscall.SIGINT)
 	code, _, stderr := p.wait(t)
-	refused(t, code, 3, stderr, "interrupted: what was recorded until then is kept: `stroppy check ", "twice --db ", "` checks it")
+	refused(t, code, 3, stderr, "interrupted: the recording so far is kept: `stroppy check ", "twice --db ", "` checks it")
 	if err := server.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -374,9 +374,9 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 	}
 }
 
-// TestUnanswered: a host that takes no connection, or takes it and says nothing,
-// ends the call in bounded time.
-func TestUnanswered(t *testing.T) {
+// TestSilentHostEndsTheCallInTime checks that a host that accepts no connection, or does not answer, ends the call in
+// bounded time.
+func TestSilentHostEndsTheCallInTime(t *testing.T) {
 	mute, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

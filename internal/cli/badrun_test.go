@@ -33,9 +33,8 @@ func alter(t *testing.T, path string, change func(data []byte) []byte) {
 	}
 }
 
-// TestDamagedRuns: what is not as it was written is reported by file and place, and
-// is never taken for a verdict.
-func TestDamagedRuns(t *testing.T) {
+// TestDamagedRunHasNoVerdict checks that damage is reported with its file and place.
+func TestDamagedRunHasNoVerdict(t *testing.T) {
 	flip := func(data []byte) []byte { data[len(data)/2] ^= 0x10; return data }
 	const transactions = "history/transactions.bin"
 	for _, test := range []struct {
@@ -72,9 +71,9 @@ func TestDamagedRuns(t *testing.T) {
 	}
 }
 
-// TestDamagedResult: a result that is not as it was written is refused by its name, and
-// nothing is written over it. Without it the recorded history decides.
-func TestDamagedResult(t *testing.T) {
+// TestDamagedResultIsRefused checks that a damaged result.json is named and not overwritten. Without it, the history
+// decides.
+func TestDamagedResultIsRefused(t *testing.T) {
 	const altered = "altered or damaged since it was written: its checksum is wrong"
 	for _, test := range []struct {
 		what   string
@@ -103,8 +102,8 @@ func TestDamagedResult(t *testing.T) {
 	}
 }
 
-// TestEndStateIncomplete: with one of its two files gone there is no end state.
-func TestEndStateIncomplete(t *testing.T) {
+// TestIncompleteEndStateIsNone checks that one of the two files is no end state.
+func TestIncompleteEndStateIsNone(t *testing.T) {
 	dir := recorded(t)
 	if err := os.Remove(filepath.Join(dir, "history", "end-ledger.bin")); err != nil {
 		t.Fatal(err)
@@ -113,9 +112,8 @@ func TestEndStateIncomplete(t *testing.T) {
 	refused(t, code, 4, stderr, "history/end-ledger.bin", "download the end state again")
 }
 
-// TestUnsavedVerdict: a verdict that cannot be written down is shown all the
-// same, and is no success.
-func TestUnsavedVerdict(t *testing.T) {
+// TestUnsavedVerdictIsShown checks that a verdict that cannot be saved is shown, and is no success.
+func TestUnsavedVerdictIsShown(t *testing.T) {
 	p := start(t, "run", "--db", "memory:", "--accounts", "100", "--clients", "4", "--count", "600", "--rate", "400", "--audits", "0", "--out", "run")
 	result := filepath.Join(p.dir, "run", report.FileName)
 	p.goesOn(t, func() bool { return os.Remove(result) == nil })
@@ -147,9 +145,9 @@ stroppy check small/run >out2 2>err2
 echo $? >code2
 `
 
-// TestFullDisk: a disk that is full ends the run with one sentence, and what was
-// recorded until then can be checked.
-func TestFullDisk(t *testing.T) {
+// TestFullDiskEndsTheRun checks that a full disk ends the run with one sentence, and that the recording can be
+// checked.
+func TestFullDiskEndsTheRun(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "small"), 0o777); err != nil {
 		t.Fatal(err)

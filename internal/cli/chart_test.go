@@ -234,9 +234,9 @@ func testChartValues(t *testing.T, renderer string) {
 	}
 }
 
-// TestKubernetesChart: the chart's job runs on a real node, by its own account, in its own image:
-// it makes the database, takes the load from pods, hurts both, and leaves its results alone.
-func TestKubernetesChart(t *testing.T) {
+// TestKubernetesChartRunsItsJob runs the chart's job on a real node with its own account and image. The job makes the
+// database, drives it from pods, injects faults into both, and leaves only its results.
+func TestKubernetesChartRunsItsJob(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, _ string) {
 		n.StartChaosMesh(t)
 		objects, err := rendered(t, rendererPath(t), namespace, `

@@ -58,7 +58,7 @@ func (a *app) checkCommand() *cobra.Command {
 		}
 		alone := len(args) == 1 && (config.Out == "" || config.DB == "")
 		if alone && config.Out != "" {
-			return exit.Usagef("--out is for a check of several runs, or of a database: the verdict on %s goes into it", args[0])
+			return exit.Usagef("--out is for a check of several runs or of a database: the verdict on one run goes into its own directory")
 		}
 		headers, err := headersOf(args)
 		switch {
@@ -72,7 +72,7 @@ func (a *app) checkCommand() *cobra.Command {
 	return c
 }
 
-// headersOf reads what the runs in these directories say about themselves.
+// headersOf reads the headers of the histories in these directories.
 func headersOf(paths []string) ([]history.Header, error) {
 	var headers []history.Header
 	for _, path := range paths {
@@ -91,11 +91,11 @@ func headersOf(paths []string) ([]history.Header, error) {
 	return headers, nil
 }
 
-// checkRun checks the run in path. With a database the end state is downloaded into it,
-// unless there is one, which is better evidence than what the database holds today.
+// checkRun checks the run in path. With a database it downloads the end state into the directory. It refuses that if
+// the directory has an end state, which is better evidence than today's data.
 func (a *app) checkRun(config *session.Config, path string, header history.Header) error {
 	if len(check.Ended(header)) > 0 {
-		return exit.Usagef("%s holds the end state of runs that were checked together: name their directories, too", path)
+		return exit.Usagef("%s holds the end state of runs that were checked together: name the directories of these runs too", path)
 	}
 	dir, err := run.OpenDirectory(path)
 	if err != nil {
@@ -105,20 +105,20 @@ func (a *app) checkRun(config *session.Config, path string, header history.Heade
 	if config.DB != "" {
 		if end, err := history.OpenEnd(dir.History()); err == nil {
 			_ = end.Close()
-			return exit.Usagef("%s holds its end state already: leave out --db to check that, or add --out DIR to check the run against what the database holds now", path)
+			return exit.Usagef("%s has its end state already: leave out --db to check it, or add --out DIR to check the run against today's data", path)
 		}
 	}
 	return a.check(config, run.Options{Dir: dir}, header)
 }
 
-// checkRuns checks several runs together, into a directory of its own.
+// checkRuns checks several runs together and writes the verdict into a new directory.
 func (a *app) checkRuns(config *session.Config, paths []string, headers []history.Header) error {
 	if err := check.SameData(paths, headers); err != nil {
 		return exit.With(exit.Usage, err)
 	}
 	driven := slices.DeleteFunc(slices.Clone(headers), func(h history.Header) bool { return !check.Driven(h) })
 	if len(driven) == 0 {
-		return exit.Usagef("%s: these directories hold end states alone, and no run", strings.Join(paths, ", "))
+		return exit.Usagef("%s: these directories hold no run, only end states", strings.Join(paths, ", "))
 	}
 	one := driven[0]
 	for _, h := range driven {
@@ -140,7 +140,7 @@ func (a *app) checkRuns(config *session.Config, paths []string, headers []histor
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Runs: paths, Command: command}, one)
 }
 
-// mustBeDirectory refuses what no run can have left.
+// mustBeDirectory returns an error unless path is a directory.
 func mustBeDirectory(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -154,7 +154,7 @@ func mustBeDirectory(path string) error {
 	return nil
 }
 
-// checkDatabase checks what a database holds, without any history.
+// checkDatabase checks the data of a database without a history.
 func (a *app) checkDatabase(config *session.Config) error {
 	config.DB = config.RunDatabase("")
 	if err := config.MustExist(config.DB); err != nil {
@@ -171,7 +171,7 @@ func (a *app) checkDatabase(config *session.Config) error {
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
 
-// check opens the database if one is named, and checks.
+// check opens the database, if one is named, and checks.
 func (a *app) check(config *session.Config, o run.Options, recorded history.Header) error {
 	config.Workload = cmp.Or(recorded.Workload, config.Workload)
 	spec, err := registry.Workloads().Find(config.Workload)

@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// TestCheckOfNow: what a database has lost after a run is found by a check that
-// downloads what it holds now, although the run's directory has the end state of then.
-func TestCheckOfNow(t *testing.T) {
+// TestCheckFindsWhatWasLostSince checks that a check of the current data finds a loss after the run, although the
+// directory has the end state of the run.
+func TestCheckFindsWhatWasLostSince(t *testing.T) {
 	for _, test := range []struct {
 		workload, loses string
 		flags           []string
@@ -51,9 +51,9 @@ func TestCheckOfNow(t *testing.T) {
 	}
 }
 
-// TestCheckRefusesDataMadeAnew: after a run, `pgbench -i` makes its tables anew. The metadata
-// beside them are still those of the run, so a check of them would accuse a healthy database.
-func TestCheckRefusesDataMadeAnew(t *testing.T) {
+// TestCheckRefusesRecreatedTables checks that tables that `pgbench -i` has recreated after a run are refused. Their
+// old metadata would accuse a healthy database.
+func TestCheckRefusesRecreatedTables(t *testing.T) {
 	dir := t.TempDir()
 	url, run := "sqlite:"+filepath.Join(dir, "anew.db"), filepath.Join(dir, "run")
 	args := []string{"run", "tpcb", "--db", url, "--ratio", "1:2:20", "--count", "200", "--no-check", "--out", run}

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// cleanupCommand takes what loads have made out of a database.
+// cleanupCommand removes from a database everything that loads have made.
 func (a *app) cleanupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cleanup --db URL", Short: "Remove all that loads of this program have made from a database",
@@ -40,7 +40,7 @@ func (a *app) cleanupCommand() *cobra.Command {
 	return c
 }
 
-// cleanup removes what it can, workload by workload, and then says what it could not.
+// cleanup removes the data of each workload. It continues after a failure and reports it at the end.
 func (a *app) cleanup(url string) error {
 	s := a.Begin(live.NewFeed())
 	defer s.Stop()

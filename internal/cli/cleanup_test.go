@@ -14,9 +14,9 @@ import (
 	"stroppy/internal/cluster/redis"
 )
 
-// TestCleanup: of a server all that the loads of all workloads made is removed, and the
-// second time there is nothing.
-func TestCleanup(t *testing.T) {
+// TestCleanupRemovesAllLoads checks that cleanup removes the data of all workloads, and that a second cleanup finds
+// nothing.
+func TestCleanupRemovesAllLoads(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")

@@ -26,13 +26,13 @@ import (
 	"stroppy/internal/spelling"
 )
 
-// heldPrefix begins the kind of a record whose cluster outlives its command.
+// heldPrefix begins the kind in the record of a cluster that outlives its command.
 const heldPrefix = "up "
 
-// downLimit bounds how long a cluster may take to go.
+// downLimit bounds the time for stopping a cluster.
 const downLimit = time.Minute
 
-// clusterMeanings are the words that other tools have for the commands of a cluster.
+// clusterMeanings maps words of other tools to the commands of a cluster.
 var clusterMeanings = map[string]string{
 	"start": "up", "create": "up", "run": "up", "stop": "down", "delete": "down", "rm": "down", "remove": "down", "kill": "down", "destroy": "down",
 	"ls": "status", "list": "status", "ps": "status", "show": "status", "info": "status",
@@ -64,7 +64,7 @@ func (a *app) clusterCommand() *cobra.Command {
 	return c
 }
 
-// held returns the clusters that were left running.
+// held returns the clusters that `cluster up` has left running.
 func held() ([]host.RecordInfo, error) {
 	all, err := host.Records()
 	list := slices.DeleteFunc(all, func(r host.RecordInfo) bool { return !r.Alive || !strings.HasPrefix(r.Kind, heldPrefix) })
@@ -74,8 +74,8 @@ func held() ([]host.RecordInfo, error) {
 	return list, err
 }
 
-// clusterUp starts this program once more, which holds the cluster until it is
-// stopped, and returns when the cluster answers.
+// clusterUp starts another process of this program, which runs the cluster until it is stopped. It returns when the
+// cluster answers.
 func (a *app) clusterUp(text string) error {
 	if _, _, err := registry.ParseCluster(text); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (a *app) clusterUp(text string) error {
 	return fmt.Errorf("start %s: %w", text, err)
 }
 
-// startHolder starts the process that holds a cluster, and returns its line with the URL.
+// startHolder starts the process that runs a cluster, and returns the line with the URL.
 func startHolder(text string) (line string, err error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
@@ -136,18 +136,17 @@ func startHolder(text string) (line string, err error) {
 	var code *exec.ExitError
 	switch {
 	case interrupted && said != "":
-		return "", fmt.Errorf("interrupted; the program that was to hold it ended with: %s", said)
+		return "", fmt.Errorf("interrupted; the process that holds the cluster ended with: %s", said)
 	case interrupted:
 		return "", errors.New("interrupted, and stopped again")
 	case errors.As(ended, &code) && said != "":
 		return "", exit.With(code.ExitCode(), errors.New(said))
 	}
-	return "", errors.New("the program that was to hold it ended without a word")
+	return "", errors.New("the process that holds the cluster ended without a message")
 }
 
-// clusterHold starts a cluster, prints its URL, and stops it at a signal, or at
-// once where nobody reads the URL. A closed pipe is no reason to leave the
-// cluster behind, so that SIGPIPE ends nothing.
+// clusterHold starts a cluster, prints its URL, and stops the cluster at a signal, or at once if the URL cannot be
+// printed. It ignores SIGPIPE, which would leave the cluster behind.
 func (a *app) clusterHold(text string) (err error) {
 	kind, options, err := registry.ParseCluster(text)
 	if err != nil {
@@ -208,8 +207,8 @@ func (a *app) clusterStatus() error {
 	return nil
 }
 
-// clusterDown stops the cluster of this name, and clears away what a crash left. One that a run
-// has kept is in Kubernetes.
+// clusterDown stops the cluster of this name, or removes a cluster in Kubernetes that a run has kept. If there is no
+// such cluster, it clears leftovers of crashes.
 func (a *app) clusterDown(text string) error {
 	if kind, options, err := registry.ParseCluster(text); err == nil && kind.Elsewhere() && options.Params.Has("name") {
 		return a.keptDown(options)
@@ -234,7 +233,7 @@ func (a *app) clusterDown(text string) error {
 	if len(names) == 0 {
 		return exit.Usagef("no cluster is up")
 	}
-	return exit.Usagef("%s is not up; what is up: %s", text, strings.Join(names, ", "))
+	return exit.Usagef("%s is not up; these clusters are: %s", text, strings.Join(names, ", "))
 }
 
 func (a *app) waitDown(r host.RecordInfo) error {

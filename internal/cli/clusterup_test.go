@@ -34,9 +34,9 @@ func of(t *testing.T, state string) (found []string) {
 	return found
 }
 
-// TestClusterUpInterrupted: whatever ends `cluster up` before it has reported where
-// the cluster is, nothing of the cluster stays.
-func TestClusterUpInterrupted(t *testing.T) {
+// TestInterruptedClusterUpLeavesNothing checks that nothing of a cluster stays if `cluster up` ends before it has
+// printed the URL.
+func TestInterruptedClusterUpLeavesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}

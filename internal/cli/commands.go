@@ -48,7 +48,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// payCommand is the second step of the bank test, by one of its names.
+// payCommand returns the second step of the bank test under one of its names.
 func (a *app) payCommand(name string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
 	if name != "pay" {
@@ -81,8 +81,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	return c
 }
 
-// onlySteps returns an error for a workload, which a variable or a file has named, that single
-// commands cannot load, drive and check.
+// onlySteps returns an error if the configured workload does not support single steps.
 func onlySteps(c *session.Config, command string) error {
 	if c.WorkloadSpec().Steps {
 		return nil
@@ -116,10 +115,10 @@ func (a *app) drive(command string, config *session.Config, steps run.Steps) err
 	return err
 }
 
-// finish prints the result of a run or a check and turns the verdict into the
-// exit code. unasked says that nobody wanted a verdict.
+// finish prints the result of a run or a check, and returns the error of the verdict. With unasked, an unknown verdict is
+// no error.
 func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) error {
-	unshown := a.print(result, dir, asJSON) // as on a terminal that was closed: the page is made all the same
+	unshown := a.print(result, dir, asJSON) // the page is made even if the terminal was closed
 	a.Page(dir, asJSON)
 	err := judgement(result, unasked)
 	if unshown != nil {
@@ -134,8 +133,8 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 	return err
 }
 
-// judgement is the error of a verdict, and below it of the objectives; nil where all that was
-// asked for holds. unasked says that nobody wanted a verdict.
+// judgement returns the error of a verdict or, if that is good, of the objectives. With unasked, an unknown verdict is
+// no error.
 func judgement(result *report.Result, unasked bool) error {
 	objectives := result.ObjectivesStatus()
 	switch {
@@ -169,7 +168,7 @@ func (a *app) printJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// popCommand is the first step of the bank test, by one of its names.
+// popCommand returns the first step of the bank test under one of its names.
 func (a *app) popCommand(name string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: "Load a bank for pay", Args: noArguments}
 	if name != "pop" {
@@ -249,9 +248,9 @@ func (a *app) reportCommand() *cobra.Command {
 		}
 		switch {
 		case len(args) == 1 && *out != "":
-			return exit.Usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
+			return exit.Usagef("--out is for the page of a comparison: the page of one run is made in its own directory")
 		case len(args) > 1 && *open && *out == "":
-			return exit.Usagef("--open opens a page, and several runs have none without --out DIR")
+			return exit.Usagef("several runs have no page without --out DIR: add --out, or leave --open out")
 		case len(args) > 1:
 			err := a.compareRuns(args, *out, *format)
 			if err == nil && *open {
@@ -268,7 +267,7 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// reportSweep shows a sweep and makes its page, whose path it returns.
+// reportSweep prints a sweep and makes its page. It returns the path of the page.
 func (a *app) reportSweep(kind sweep.Kind, dir, format string, open bool) (page string, err error) {
 	b, err := kind.Read(dir)
 	if err != nil {
@@ -313,8 +312,8 @@ func (a *app) printSweep(b *sweep.Book, published []study.Published, dir string,
 	return sweep.Text(a.Stdout, b, a.textOptions(dir))
 }
 
-// report shows a run, a sweep or a comparison again, and beside text or to open it makes its page
-// again, whose path it returns.
+// report prints a run, a sweep or a comparison again. For text, or with open, it makes the page again. It returns the
+// path of the page.
 func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err

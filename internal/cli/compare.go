@@ -25,7 +25,7 @@ import (
 	"stroppy/internal/sweep"
 )
 
-// The bounds of one comparison: its rounds, and its sides, which are named by letters.
+// The bounds of one comparison. Its sides are named by letters.
 const (
 	mostRepeats = 1000
 	mostSides   = 26
@@ -60,14 +60,14 @@ func (a *app) compareCommand() *cobra.Command {
 		case len(args)*max(len(databases), 1) > mostSides:
 			return exit.Usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
 		case err != nil || times < 1 || times > mostRepeats:
-			return exit.Usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
+			return exit.Usagef("--repeat %q is not a number from 1 to %d", *repeat, mostRepeats)
 		}
 		return a.compare(args, databases, times, *out, *format, *dry)
 	}
 	return c
 }
 
-// repeated is a flag that adds a setting each time that it is given.
+// repeated is a flag that adds a setting for each use.
 type repeated struct {
 	key  string
 	list *[]scenario.Setting
@@ -147,7 +147,7 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 	return nil
 }
 
-// recordedRun reads a run that is to be compared.
+// recordedRun reads a run for a comparison.
 func recordedRun(dir string) (report.Recorded, error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return report.Recorded{}, err
@@ -157,20 +157,20 @@ func recordedRun(dir string) (report.Recorded, error) {
 		err = run.SameRun(dir, recorded.Result)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		err = cmp.Or(ofSeveral(dir), exit.Usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName))
+		err = cmp.Or(ofSeveral(dir), exit.Usagef("%s cannot be compared: it has no %s or no series", dir, report.FileName))
 	}
 	return recorded, err
 }
 
-// reportComparison shows a comparison that was kept, and makes its page, whose path it returns.
+// reportComparison prints a kept comparison and makes its page. It returns the path of the page.
 func (a *app) reportComparison(dir, format string, open bool) (page string, err error) {
 	b, err := sweep.Comparison.Read(dir)
 	if err != nil {
 		return "", err
 	}
 	if n := len(b.Points); n < len(b.Names) {
-		return "", exit.Usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to "+
-			"compare with for side %s (%s): `%s` makes it again", dir, report.SideName(n), b.Names[n], b.Command)
+		return "", exit.Usagef("the comparison in %s was cut off before side %s (%s) had a run: `%s` repeats it",
+			dir, report.SideName(n), b.Names[n], b.Command)
 	}
 	c, err := a.printComparison(b, b.Runs(dir), dir, format)
 	if err == nil && (format == output.Text || open) {
@@ -179,8 +179,7 @@ func (a *app) reportComparison(dir, format string, open bool) (page string, err 
 	return filepath.Join(dir, report.ComparisonPageName), err
 }
 
-// noResult refuses a directory without a result. Of one that holds the directories of runs, as
-// that of a comparison, these are named.
+// noResult returns the error for a directory without a result. If the directory holds runs, the error names them.
 func noResult(dir string) error {
 	const most = 4 // fit in a sentence
 	results, err := filepath.Glob(filepath.Join(pattern.Replace(dir), "*", report.FileName))
@@ -197,8 +196,8 @@ func noResult(dir string) error {
 	return exit.Usagef("%s is no run's directory, but holds several: `stroppy report%s%s` shows one, or compares them", dir, session.Quoted(results), more)
 }
 
-// noHistory refuses a directory without a recording. Of one of a sweep or a comparison it names
-// a run. If other files of a recording are there, the recording is damaged.
+// noHistory returns the error for a directory without a recording. For a sweep or a comparison, the error names a
+// run. If other files of a recording exist, the recording is damaged.
 func noHistory(dir string) error {
 	folder := (&run.Directory{Path: dir}).History()
 	if left, err := os.ReadDir(folder); err == nil && len(left) > 0 {
@@ -207,8 +206,8 @@ func noHistory(dir string) error {
 	return cmp.Or(ofSeveral(dir), exit.Usagef("%s is no run's directory: there is no history in it", dir))
 }
 
-// ofSeveral returns an error for the directory of a campaign, where that of a run is needed; nil for
-// any other. The error names a run as an example if the book can be read.
+// ofSeveral returns an error if dir is the directory of a campaign instead of a run. The error names a run as an
+// example if the book can be read.
 func ofSeveral(dir string) error {
 	kind, example := sweep.KindOf(dir), ""
 	if kind == "" {
@@ -223,19 +222,19 @@ func ofSeveral(dir string) error {
 // pattern writes a path so that filepath.Glob takes it literally.
 var pattern = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// noRuns refuses directories of runs where scenarios are to be compared.
+// noRuns returns an error if the files to compare are directories of runs instead of scenarios.
 func noRuns(files []string) error {
 	scenarios := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
 		info, err := os.Stat(file)
 		return err == nil && info.IsDir()
 	})
 	if len(files) > 1 && len(scenarios) == 0 {
-		return exit.Usagef("%s is a directory and no scenario: `stroppy report%s` compares runs that are recorded", files[0], session.Quoted(files))
+		return exit.Usagef("%s is a directory, not a scenario: `stroppy report%s` compares recorded runs", files[0], session.Quoted(files))
 	}
-	return nil // of one alone it is said when it is read
+	return nil // a single directory is refused when it is read
 }
 
-// printComparison prints a comparison whose runs are in these directories, its own being dir.
+// printComparison prints the comparison of the given runs. dir is the directory of the comparison.
 func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) (*report.Document, error) {
 	sides := make([]report.Side, len(b.Names))
 	for i, folder := range runs {
@@ -261,7 +260,7 @@ func (a *app) printComparison(b *sweep.Book, runs []string, dir, format string) 
 	return c, a.printSet(output.OfComparison(sides, c, dir, missing), format)
 }
 
-// printSet prints a set in a form that is not text, and beside it what else is to be known of it.
+// printSet prints a set in a form other than text, and its notes on standard error.
 func (a *app) printSet(s *output.Set, format string) error {
 	for _, note := range s.Notes {
 		fmt.Fprintln(a.Stderr, a.Scrub(note))
@@ -269,7 +268,7 @@ func (a *app) printSet(s *output.Set, format string) error {
 	return output.Write(a.Stdout, format, s)
 }
 
-// comparisonPage makes the page of a comparison in its directory, and if named says where.
+// comparisonPage makes the page of a comparison in its directory, and prints the path if named is set.
 func (a *app) comparisonPage(c *report.Document, dir string, named bool) error {
 	d := run.Directory{Path: dir}
 	if err := d.WriteFrom(report.ComparisonPageName, c.WritePage); err != nil {

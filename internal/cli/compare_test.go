@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestComparisonPageThatCannotBeWritten: the comparison is printed, its runs are kept,
-// and the last line says what is missing. A violation outweighs it.
-func TestComparisonPageThatCannotBeWritten(t *testing.T) {
+// TestUnwritableComparisonPageIsReported checks that the comparison is printed and its runs are kept, and that the
+// last line reports the missing page. A violation takes precedence.
+func TestUnwritableComparisonPageIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		db, says, also string

@@ -13,12 +13,12 @@ import (
 	"stroppy/internal/session"
 )
 
-// keyFlag is a key as a flag: it keeps the text for scenario to read.
+// keyFlag is the flag of a setting. It keeps the text, which scenario parses.
 type keyFlag struct {
 	key   scenario.Key
 	text  string
 	given bool
-	empty bool // so it was given, or one of its lines
+	empty bool // the given value, or one of its lines, is empty
 }
 
 func (f *keyFlag) String() string { return f.text }
@@ -43,9 +43,8 @@ func (f *keyFlag) Type() string {
 	return f.key.Value
 }
 
-// settings adds flags for the keys that a command has, and returns what reads the
-// configuration once they are parsed. A workload as argument counts as a flag. The
-// keys in idle may be given though nothing reads them yet.
+// settings adds flags for the keys of a command. It returns a function that reads the configuration after the flags were
+// parsed. A workload as argument counts as a flag. The keys in idle may be given without effect.
 func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args []string, idle ...string) (session.Config, error) {
 	var flags []*keyFlag
 	for _, key := range registry.Workloads().Keys() {
@@ -77,7 +76,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	}
 }
 
-// alsoTaken names the further flags of a setting, for its help, where they have none of their own.
+// alsoTaken lists for the help of a setting its other flags that have no help of their own.
 func alsoTaken(flags *pflag.FlagSet, key scenario.Key) string {
 	var names []string
 	for _, alias := range key.Aliases {
@@ -91,7 +90,7 @@ func alsoTaken(flags *pflag.FlagSet, key scenario.Key) string {
 	return "; also " + strings.Join(names, ", ")
 }
 
-// ofSetting says whether a flag, which may be nil, is one of settings.
+// ofSetting reports whether a flag, which may be nil, belongs to a setting.
 func ofSetting(f *pflag.Flag) bool {
 	if f == nil {
 		return false
@@ -112,13 +111,13 @@ func addFlag(flags *pflag.FlagSet, key scenario.Key, help string) *keyFlag {
 	return f
 }
 
-// keys returns what says of a key that it is one of these.
+// keys returns a function that reports whether a key has one of these names.
 func keys(names ...string) func(scenario.Key) bool {
 	return func(k scenario.Key) bool { return slices.Contains(names, k.Name) }
 }
 
-// noneEmpty refuses a flag that was given nothing, as from a variable of a script
-// that is not set. An empty db is refused by the scenario, wherever it comes from.
+// noneEmpty returns an error if a flag has an empty value, for example from an unset variable of a script. The scenario
+// itself refuses an empty db.
 func noneEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		empty := f.Value.String() == ""

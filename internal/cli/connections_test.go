@@ -74,9 +74,9 @@ func atRest(t *testing.T, url string) {
 	}
 }
 
-// TestConnections: clients for which the server has no connections are refused before
-// anything is loaded, with how many it has room for, and that many can run.
-func TestConnections(t *testing.T) {
+// TestTooManyClientsAreRefused checks that a run with too many clients for the server is refused before the load,
+// with the possible number, and that this number can run.
+func TestTooManyClientsAreRefused(t *testing.T) {
 	server := narrow(t)
 	url := server.URL()
 	for _, workload := range []struct {
@@ -102,9 +102,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsPooled: behind a pooler the server's limit says nothing, and as many clients
-// as the pooler takes can run on a few of the server's connections.
-func TestConnectionsPooled(t *testing.T) {
+// TestPoolerTakesMoreClientsThanTheServer checks that the server's limit does not apply behind a pooler.
+func TestPoolerTakesMoreClientsThanTheServer(t *testing.T) {
 	t.Parallel()
 	server := narrow(t)
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(server.Port()))
@@ -116,9 +115,9 @@ func TestConnectionsPooled(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfMany: a sweep is refused for its largest step, a comparison for any of its
-// scenarios, and a run of what is loaded as any other, before anything is made.
-func TestConnectionsOfMany(t *testing.T) {
+// TestSeriesWithTooManyClientsIsRefused checks that a sweep is refused for its largest step, a comparison for any
+// scenario, and a run of loaded data like any other, before anything is made.
+func TestSeriesWithTooManyClientsIsRefused(t *testing.T) {
 	url := narrow(t).URL()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
@@ -145,8 +144,8 @@ func TestConnectionsOfMany(t *testing.T) {
 	}
 }
 
-// TestConnectionsMariaDB: of MariaDB too.
-func TestConnectionsMariaDB(t *testing.T) {
+// TestMariaDBRefusesTooManyClients checks the same for MariaDB.
+func TestMariaDBRefusesTooManyClients(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -161,8 +160,8 @@ func TestConnectionsMariaDB(t *testing.T) {
 	}
 }
 
-// TestConnectionsStarted: servers that are started for a run have connections enough for it.
-func TestConnectionsStarted(t *testing.T) {
+// TestStartedServersHaveEnoughConnections checks that servers that are started for a run accept its connections.
+func TestStartedServersHaveEnoughConnections(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")

@@ -96,7 +96,7 @@ func reload(t *testing.T, url string, statements ...string) {
 	}
 }
 
-func TestDeniedByPostgreSQL(t *testing.T) {
+func TestPostgreSQLDenialIsExplained(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t)
 	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; CREATE ROLE teller LOGIN PASSWORD '"+password+"'", "CREATE ROLE safe LOGIN")
@@ -124,7 +124,7 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 	denied(t, "an account for TLS alone, which it has", with(as("safe", "", "nowhere"), "require"), noDatabase)
 }
 
-func TestDeniedByMariaDB(t *testing.T) {
+func TestMariaDBDenialIsExplained(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
@@ -156,7 +156,7 @@ func TestDeniedByMariaDB(t *testing.T) {
 	denied(t, "no TLS where it is demanded", secure.URLFor("teller", password, "test"), needsTLS, turnOn+" (tls=true)")
 }
 
-func TestDeniedByRedis(t *testing.T) {
+func TestRedisDenialIsExplained(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
@@ -193,7 +193,7 @@ func inline(t *testing.T, address string, commands ...string) {
 	}
 }
 
-func TestDeniedByEtcd(t *testing.T) {
+func TestEtcdDenialIsExplained(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")

@@ -15,7 +15,7 @@ func dryRunFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dry-run", false, "print the plan, and refuse what would be refused; nothing is started, connected to or kept")
 }
 
-// dryRun prints what a run would do.
+// dryRun prints the plan of a run.
 func (a *app) dryRun(command string, config *session.Config, steps run.Steps) error {
 	rows, err := a.Outline(command, config, steps)
 	if err != nil {
@@ -24,7 +24,7 @@ func (a *app) dryRun(command string, config *session.Config, steps run.Steps) er
 	return a.printPlan([]campaign.Outline{{Head: "Plan of `stroppy " + command + "`; nothing was started.", Rows: rows}}, nil)
 }
 
-// printPlan prints a plan, or returns the error of making it.
+// printPlan prints a plan, or returns err.
 func (a *app) printPlan(plan []campaign.Outline, err error) error {
 	for i := 0; i < len(plan) && err == nil; i++ {
 		rows := plan[i].Rows
@@ -36,8 +36,8 @@ func (a *app) printPlan(plan []campaign.Outline, err error) error {
 	return err
 }
 
-// writeOutline writes a plan for a terminal of so many columns; 0: there is none. The command
-// stays one line, because it is pasted.
+// writeOutline writes a plan for a terminal of the given width; 0: no terminal. It does not wrap the command, so that it
+// can be pasted.
 func writeOutline(w io.Writer, head string, rows [][2]string, width int) error {
 	err := writeList(w, []listLine{{"", head}}, width)
 	for i := 0; i < len(rows) && err == nil; i++ {

@@ -53,9 +53,9 @@ func status(r *report.Result, name string) string {
 	return "missing"
 }
 
-// TestFollowers: what only reads is carried out on the standbys, which have no serializable
-// transactions, and what they show of real time is compared with no claim.
-func TestFollowers(t *testing.T) {
+// TestFollowersCarryOutReads checks that transactions that only read run on the standbys, which have no serializable
+// level, and that real time is compared with no claim.
+func TestFollowersCarryOutReads(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
@@ -87,7 +87,7 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-func TestPostgreSQL(t *testing.T) {
+func TestPostgreSQLRunsAreValid(t *testing.T) {
 	t.Parallel()
 	url := startPostgres(t).URL()
 	small := []string{"--accounts", "200", "--clients", "4", "--count", "400"}
@@ -128,7 +128,7 @@ func TestPostgreSQL(t *testing.T) {
 	})
 }
 
-func TestEtcd(t *testing.T) {
+func TestEtcdRunsAreValid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")

@@ -33,9 +33,8 @@ func words(line string) (list []string) {
 	return list
 }
 
-// TestExamples: the help of every command has an example of it, and each is a command that
-// takes these flags and arguments.
-func TestExamples(t *testing.T) {
+// TestEveryCommandHasAValidExample checks that each example is accepted by its command.
+func TestEveryCommandHasAValidExample(t *testing.T) {
 	all := examples()
 	for _, c := range commandsOf((&app{&session.App{}}).root()) {
 		if c.Example == "" {
@@ -86,8 +85,8 @@ func example(t *testing.T, at *cobra.Command, line string) {
 	}
 }
 
-// TestFaultContinuations: what the shell is offered behind a fault and its target is read.
-func TestFaultContinuations(t *testing.T) {
+// TestCompletedFaultsAreValid checks that every completion of a fault can be parsed.
+func TestCompletedFaultsAreValid(t *testing.T) {
 	kinds := nemesis.Continuations("")
 	if !slices.Contains(kinds, "kill") || !slices.Contains(kinds, "rolling-restart") {
 		t.Errorf("a fault begins with %q", kinds)

@@ -20,9 +20,9 @@ import (
 	"stroppy/internal/cluster/wait"
 )
 
-// TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over and cannot be started
-// as it was asked for. A dry run refuses the same, and shows the plan with the program that is missing.
-func TestFailoverInput(t *testing.T) {
+// TestFailoverClusterErrorsAreExplained checks the errors of a cluster with fail-over that cannot start as requested.
+// A dry run returns the same errors, and shows the plan with a missing program.
+func TestFailoverClusterErrorsAreExplained(t *testing.T) {
 	if testing.Short() {
 		t.Skip("looks for the programs of clusters")
 	}
@@ -73,10 +73,9 @@ func TestFailoverInput(t *testing.T) {
 	}
 }
 
-// TestRedisWithoutReplicas holds what is said of a Redis server that has no replica, with a Sentinel that watches it
-// and without: a run is refused where replicas are asked for, and where a Sentinel would have none to promote. Other
-// commands need none.
-func TestRedisWithoutReplicas(t *testing.T) {
+// TestRedisWithoutReplicasIsRefused checks that a run is refused if it needs replicas and the server has none, with
+// and without a Sentinel.
+func TestRedisWithoutReplicasIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

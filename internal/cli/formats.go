@@ -21,13 +21,13 @@ import (
 	"stroppy/internal/session"
 )
 
-// formatFlag adds to check the form of a history of another program.
+// formatFlag adds the flag for the form of another program's history.
 func formatFlag(c *cobra.Command) *string {
 	return c.Flags().String("format", "", "check a history of another program: `FORM` says how its FILE is written; 'stroppy list formats' shows the forms")
 }
 
-// checkFormat checks a history of another program. Only the flags select the level, so that the
-// verdict is the same wherever the file is.
+// checkFormat checks a history of another program. Only the flags determine the level, so that the verdict is the same
+// on every machine.
 func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	form, err := registry.Formats().Find(name)
 	switch {
@@ -40,7 +40,7 @@ func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	}
 	for _, other := range []string{"db", "isolation", "out", "scenario"} {
 		if c.Flags().Changed(other) {
-			return exit.Usagef("--%s is for what stroppy recorded itself: leave it out beside --format", other)
+			return exit.Usagef("--%s is for runs that stroppy recorded: leave it out with --format", other)
 		}
 	}
 	expect, err := form.Level(c.Flags().Lookup("expect").Value.String())
@@ -79,7 +79,7 @@ func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", result.Reason))
 }
 
-// inFile says of which file an error is. What is wrong with its content is one of usage.
+// inFile adds the action and the file to an error. An error in the content of the file is a usage error.
 func inFile(what, path string, err error) error {
 	err = fmt.Errorf("%s %s: %w", what, path, err)
 	if errors.As(err, new(*foreign.InputError)) {
@@ -88,7 +88,7 @@ func inFile(what, path string, err error) error {
 	return err
 }
 
-// mustBeFile refuses what cannot be a history in a file.
+// mustBeFile returns an error unless path is a file.
 func mustBeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -147,7 +147,7 @@ func (a *app) export(form *foreign.Format, dir, out string) (err error) {
 	if spec, err := registry.Workloads().Find(header.Workload); err != nil {
 		return err
 	} else if form.Registers && !spec.Registers {
-		return exit.Usagef("the form %s has reads and writes of registers, and what %s does is something else", form.Name, spec.Name)
+		return exit.Usagef("the form %s holds reads and writes of registers only, and the workload %s has other operations", form.Name, spec.Name)
 	}
 	to, written := a.Stdout, foreign.Written{}
 	if out != "" {

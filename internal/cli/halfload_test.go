@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
@@ -17,9 +16,9 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// TestInterruptedLoad: a load that a person ends reports what is left of it, and nothing
-// else is left.
-func TestInterruptedLoad(t *testing.T) {
+// TestInterruptedLoadLeavesOnlyItsData checks that an interrupted load reports what it leaves, and leaves nothing
+// else.
+func TestInterruptedLoadLeavesOnlyItsData(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		args  []string
@@ -41,9 +40,8 @@ func TestInterruptedLoad(t *testing.T) {
 					return false
 				}
 				info, err := os.Stat(found[0])
-				return err == nil && info.Size() > 0
+				return err == nil && info.Size() > 1<<20
 			})
-			time.Sleep(100 * time.Millisecond) // of the second or more that the rows take
 			p.signal(t, syscall.SIGINT)
 			code, stdout, stderr := p.wait(t)
 			refused(t, code, 3, stderr, c.says)
@@ -62,9 +60,9 @@ func TestInterruptedLoad(t *testing.T) {
 	}
 }
 
-// TestTwoLoads: where two loads of one database meet, the one whose bank was replaced
-// says that, whenever it comes to know, and the other's bank is whole.
-func TestTwoLoads(t *testing.T) {
+// TestReplacedLoadReportsIt checks that the load whose data another load has replaced reports that, and that the
+// other data are complete.
+func TestReplacedLoadReportsIt(t *testing.T) {
 	file := func(t *testing.T) db.Database {
 		d, err := sqlite.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
 		if err != nil {
@@ -129,8 +127,8 @@ func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) 
 	}
 }
 
-// TestLoadOfALockedFile: a load that never began has nothing to go on with.
-func TestLoadOfALockedFile(t *testing.T) {
+// TestLoadOfALockedFileCannotContinue checks that a load that never began offers no command to continue.
+func TestLoadOfALockedFileCannotContinue(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "a.db")
 	if code, _, stderr := call(t, "pop", "--db", url, "--accounts", "10", "--seed", "5"); code != 0 {
 		t.Fatal(stderr)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClosedTerminal: when its terminal is closed during the load phase, a run checks what
-// it did and leaves its report, although nobody can be shown anything any more.
-func TestClosedTerminal(t *testing.T) {
+// TestClosedTerminalStillGivesAReport checks that a run whose terminal is closed during the load phase is checked and
+// leaves its report.
+func TestClosedTerminalStillGivesAReport(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a process of its own")
 	}

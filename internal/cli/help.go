@@ -42,12 +42,12 @@ func clusterLines() (lines []listLine) {
 		listLine{"  bin=DIR      ", "the folder of the server's programs; without it those on PATH come before the system's"})
 }
 
-// inSteps says whether a key is one of a workload that has steps.
+// inSteps reports whether a workload with single steps has the key.
 func inSteps(k scenario.Key) bool {
 	return slices.ContainsFunc(registry.Workloads(), func(w workload.Spec) bool { return w.Steps && k.AppliesTo(w.Name) })
 }
 
-// groupedHelp lets a command show the flags of the workload in its argument, in groups.
+// groupedHelp makes the help of a command show the flags of the workload in its argument, in groups.
 func groupedHelp(c *cobra.Command) {
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		list := registry.Workloads()
@@ -59,8 +59,8 @@ func groupedHelp(c *cobra.Command) {
 	})
 }
 
-// fitHelp wraps what a command and those below it say of themselves at the terminal's width.
-// Elsewhere each flag stays one line, as programs read them.
+// fitHelp wraps the help of a command and its sub-commands at the width of the terminal. Without a terminal, each flag
+// stays on one line.
 func (a *app) fitHelp(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		a.fitHelp(below)
@@ -76,15 +76,15 @@ func (a *app) fitHelp(c *cobra.Command) {
 	})
 }
 
-// columnsLine is a line of a help page in two columns: a flag or a command, and what is said of
-// it; besideLine goes on with what an earlier line says.
+// columnsLine matches a line of a help page in two columns: a flag or a command, and its description. besideLine matches
+// a line that continues a description.
 var (
 	columnsLine = regexp.MustCompile(`^( {2,8}(?:(?:-., +)?--|[a-z]).*?\S {2,})(\S.*)$`)
 	besideLine  = regexp.MustCompile(`^ {12,}\S`)
 )
 
-// fitted wraps the columns and paragraphs of a help page at so many columns; 0: as they are.
-// Examples stay as they are, for whoever copies them.
+// fitted wraps the columns and paragraphs of a help page at a width; 0: no wrapping. Examples are not wrapped, so that
+// they can be copied.
 func fitted(page string, width int) string {
 	if width == 0 {
 		return page
@@ -118,7 +118,7 @@ func fitted(page string, width int) string {
 	return out.String()
 }
 
-// helpAbout shows the help of a command, and of a workload of it if one is named.
+// helpAbout shows the help of a command and, if named, of a workload.
 func helpAbout(c *cobra.Command, args []string) error {
 	about, rest, err := c.Root().Find(args)
 	switch {
@@ -138,7 +138,7 @@ func helpAbout(c *cobra.Command, args []string) error {
 			return flagError(about, err)
 		}
 	default:
-		return exit.Usagef("`%s` has no command %q: `%s --help` shows what it has", about.CommandPath(), rest[0], about.CommandPath())
+		return exit.Usagef("`%s` has no command %q: `%s --help` lists its commands", about.CommandPath(), rest[0], about.CommandPath())
 	}
 	about.InitDefaultHelpFlag()
 	about.InitDefaultVersionFlag()
@@ -191,7 +191,7 @@ func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) strin
 	return out.String()
 }
 
-// examples returns commands to begin with, by the command that they show, a line each.
+// examples maps each command to examples, one per line.
 func examples() map[string]string {
 	return map[string]string{
 		"stroppy": `stroppy run
@@ -250,7 +250,7 @@ stroppy completion fish`,
 	}
 }
 
-// showExamples gives a command and those below it their examples.
+// showExamples adds the examples to a command and its sub-commands.
 func showExamples(c *cobra.Command, all map[string]string) {
 	if text := all[c.CommandPath()]; text != "" {
 		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")
@@ -275,11 +275,10 @@ func (a *app) listCommand() *cobra.Command {
 	}
 }
 
-// listLine is a line of a list: what is listed, filled up to its column, and what is said of it.
+// listLine is a line of a list: a name, padded to its column, and a description.
 type listLine struct{ lead, about string }
 
-// writeList writes lines for a terminal of so many columns; 0: there is none, and each stays one,
-// as programs read them.
+// writeList writes lines for a terminal of the given width; 0: no terminal, and lines are not wrapped.
 func writeList(w io.Writer, lines []listLine, width int) error {
 	for _, l := range lines {
 		text := l.lead + l.about + "\n"
@@ -293,10 +292,10 @@ func writeList(w io.Writer, lines []listLine, width int) error {
 	return nil
 }
 
-// listMeanings are other words for what can be listed.
+// listMeanings maps other words to the kinds of lists.
 var listMeanings = map[string]string{"db": "databases", "dbs": "databases", "engines": "databases", "nemesis": "faults", "nemeses": "faults", "tests": "workloads"}
 
-// list returns the lines of one kind of thing that this build knows.
+// list returns the lines of a list of this build.
 func list(kind string, kinds []string) (lines []listLine, err error) {
 	switch kind {
 	case "workloads":
@@ -333,7 +332,7 @@ func list(kind string, kinds []string) (lines []listLine, err error) {
 	return lines, err
 }
 
-// about writes names with what they mean.
+// about returns the lines of declared checks.
 func about(list []check.Declared) (lines []listLine) {
 	for _, c := range list {
 		lines = append(lines, listLine{fmt.Sprintf("%-15s ", c.Name), c.About})
@@ -353,8 +352,7 @@ func databaseLines() (lines []listLine) {
 	return lines
 }
 
-// completeValues lets the shell complete what the flags and arguments of a command, and of
-// those below it, may be.
+// completeValues adds the completion of flags and arguments to a command and its sub-commands.
 func completeValues(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		completeValues(below)
@@ -381,7 +379,7 @@ func completeValues(c *cobra.Command) {
 	}
 }
 
-// fixed completes a word with those of a list, which is made when it is asked for.
+// fixed completes a word from a list, which is made on demand.
 func fixed(list func(word string) []string, then cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, word string) (words []string, directive cobra.ShellCompDirective) {
 		if list == nil {
@@ -396,7 +394,7 @@ func fixed(list func(word string) []string, then cobra.ShellCompDirective) cobra
 	}
 }
 
-// flagValues is what completes the value of a flag; nil where the shell offers files.
+// flagValues returns the completion of a flag's value; nil: the shell offers files.
 func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	none, open := cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace
 	of := func(list ...string) cobra.CompletionFunc { return fixed(func(string) []string { return list }, none) }
@@ -432,7 +430,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	return nil
 }
 
-// isolationNames are those of the database that the other flags name, else the usual ones.
+// isolationNames returns the isolation levels of the database in the other flags, or the usual levels.
 func isolationNames(flags *pflag.FlagSet) []string {
 	var c session.Config
 	for name, text := range map[string]*string{"db": &c.DB, "cluster": &c.Cluster} {
@@ -453,7 +451,7 @@ func clusterNames() (names []string) {
 	return names
 }
 
-// schemePrefixes are the beginnings of the databases' URLs.
+// schemePrefixes returns the URL schemes of the databases, with the colon.
 func schemePrefixes() (list []string) {
 	for _, d := range registry.Databases() {
 		list = append(list, d.Schemes[0]+":")
@@ -468,8 +466,7 @@ func levelNames() (names []string) {
 	return names
 }
 
-// scenarioLines are what is listed of the scenarios in this program; those of a study have
-// the longest names.
+// scenarioLines returns the lines of the built-in scenarios.
 func scenarioLines() (lines []listLine) {
 	all, width := scenarios.All(), 0
 	for _, s := range all {
@@ -481,7 +478,7 @@ func scenarioLines() (lines []listLine) {
 	return lines
 }
 
-// formatNames are what a command's --format may be.
+// formatNames returns the values of a command's --format.
 func formatNames(command string) (names []string) {
 	switch command {
 	case "check", "export":

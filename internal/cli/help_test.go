@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/session"
 )
 
-// TestListWidth: on a terminal no line of a list is wider than it is, and nothing is left out;
-// elsewhere a row is a line.
-func TestListWidth(t *testing.T) {
+// TestListFitsTheTerminal checks that no line of a list is wider than the terminal, and that a row is one line
+// without a terminal.
+func TestListFitsTheTerminal(t *testing.T) {
 	for _, kind := range []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"} {
 		lines, err := list(kind, nil)
 		if err != nil {
@@ -39,9 +39,9 @@ func TestListWidth(t *testing.T) {
 	}
 }
 
-// TestHelpWidth: on a terminal no line of a command's help is wider than it is, but for examples
-// and usages, and nothing is left out; elsewhere a flag is a line.
-func TestHelpWidth(t *testing.T) {
+// TestHelpFitsTheTerminal checks that no line of help is wider than the terminal, except for examples and usage, and
+// that a flag is one line without a terminal.
+func TestHelpFitsTheTerminal(t *testing.T) {
 	var page strings.Builder
 	a := &app{&session.App{Stdout: &page}}
 	var visit func(c *cobra.Command)
@@ -70,8 +70,8 @@ func TestHelpWidth(t *testing.T) {
 	visit(a.root())
 }
 
-// TestOutlineWidth: on a terminal no line of a plan is wider than it is, but for the command.
-func TestOutlineWidth(t *testing.T) {
+// TestOutlineFitsTheTerminal checks that no line of a plan is wider than the terminal, except for the command.
+func TestOutlineFitsTheTerminal(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("abc, ", 40))
 	rows := [][2]string{{"checks", long}, {"command", long}}
 	for _, width := range []int{0, 80, 120} {

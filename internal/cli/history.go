@@ -49,13 +49,13 @@ func (a *app) historyCommand() *cobra.Command {
 		near.timed = c.Flags().Changed("within")
 		switch flags := c.Flags(); {
 		case near.id == "" && (flags.Changed("count") || flags.Changed("within")):
-			return exit.Usagef("--count and --within bound what --around ID shows: give that too")
+			return exit.Usagef("--count and --within limit --around ID: give --around too")
 		case near.id != "" && (len(args) > 1 || *account != ""):
-			return exit.Usagef("--around shows one transaction and what happened next to it: give no other id, and no account")
+			return exit.Usagef("--around shows one transaction and its neighbours: leave other ids and --account out")
 		case near.count < 1 || near.within < 0:
-			return exit.Usagef("--count is at least 1, and --within is not below zero")
+			return exit.Usagef("--count must be at least 1, and --within at least 0")
 		case flags.Changed("count") && flags.Changed("within"):
-			return exit.Usagef("--count and --within are two ways to bound what --around shows: give one")
+			return exit.Usagef("--count and --within both limit --around: give one of them")
 		}
 		l := &lookup{path: args[0], out: bufio.NewWriter(a.Stdout), found: map[history.ID]bool{}}
 		err := l.open(args[1:], *account)
@@ -71,7 +71,7 @@ func (a *app) historyCommand() *cobra.Command {
 	return c
 }
 
-// lookup shows a part of what is recorded in a run's directory.
+// lookup shows a part of the recording in a run's directory.
 type lookup struct {
 	path     string
 	recorded *history.Reader
@@ -86,7 +86,7 @@ type lookup struct {
 	found   map[history.ID]bool
 }
 
-// open opens the recordings, and reads what is asked for.
+// open opens the recordings and parses the requested ids and account.
 func (l *lookup) open(ids []string, account string) error {
 	for _, text := range ids {
 		id, err := parseID(text)
@@ -132,9 +132,9 @@ func (l *lookup) close() (err error) {
 	return err
 }
 
-// parseID reads an id as reports show it.
+// parseID parses the id of a transaction.
 func parseID(text string) (history.ID, error) {
-	refused := exit.Usagef("%q is no transaction's id: one is written as run-client-number, such as 1-7-312", text)
+	refused := exit.Usagef("%q is no transaction id: write it as run-client-number, such as 1-7-312", text)
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
 		return 0, refused
@@ -150,7 +150,7 @@ func parseID(text string) (history.ID, error) {
 	return history.NewID(numbers[0], numbers[1], numbers[2]), nil
 }
 
-// show writes what is asked for; notes get what is to be known of it.
+// show writes the requested transactions, and notes about them to notes.
 func (l *lookup) show(notes io.Writer) error {
 	for record, err := range l.recorded.Transactions() {
 		if err != nil {
@@ -181,11 +181,11 @@ func (l *lookup) show(notes io.Writer) error {
 		switch {
 		case l.found[id]:
 		case l.account != nil:
-			return exit.Usagef("%v did not touch %s by what %s has recorded", id, l.objects.Name(*l.account), l.path)
+			return exit.Usagef("%v did not touch %s in the recording %s", id, l.objects.Name(*l.account), l.path)
 		case l.end != nil:
-			return exit.Usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
+			return exit.Usagef("%v is neither in the recording %s nor in the ledger of its end state", id, l.path)
 		default:
-			return exit.Usagef("%v is not among the transactions that %s has recorded", id, l.path)
+			return exit.Usagef("%v is not in the recording %s", id, l.path)
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (l *lookup) asked(id history.ID) bool {
 	return ok || l.wanted == nil
 }
 
-// showEnd writes the rows of the ledger by id and leg, and the account asked for.
+// showEnd writes the rows of the ledger by id and leg, and the requested account.
 func (l *lookup) showEnd() error {
 	var legs []history.Row
 	for leg, err := range l.end.Rows() {
@@ -270,8 +270,7 @@ func (l *lookup) transaction(r history.Record) string {
 // since writes nanoseconds since the run's start in seconds.
 func since(ns int64) string { return fmt.Sprintf("%.6f", float64(ns)/1e9) }
 
-// neighbourhood is what of a recording is shown around a transaction: the transactions on
-// the same objects, those nearest in time, or all within some time of it.
+// neighbourhood selects transactions on the same objects as a given one: the nearest in time, or all within a time.
 type neighbourhood struct {
 	id     string
 	count  int
@@ -279,14 +278,13 @@ type neighbourhood struct {
 	timed  bool // within bounds them, and not count
 }
 
-// neighbour is a transaction on an object of the one that is asked for.
+// neighbour is a transaction that shares an object with the requested one.
 type neighbour struct {
 	record history.Record
 	apart  int64 // ns between the two; 0 where they overlap, below 0 where it ended before the other began
 }
 
-// showAround writes the transaction that is asked for and its neighbours, client by client,
-// and those of each in the order of time.
+// showAround writes a transaction and its neighbours by client and, for each client, by time.
 func (l *lookup) showAround(n neighbourhood, notes io.Writer) error {
 	id, err := parseID(n.id)
 	if err != nil {
@@ -303,7 +301,7 @@ func (l *lookup) showAround(n neighbourhood, notes io.Writer) error {
 		}
 	}
 	if center == nil {
-		return exit.Usagef("%v is not among the transactions that %s has recorded", id, l.path)
+		return exit.Usagef("%v is not in the recording %s", id, l.path)
 	}
 	found, more, err := l.neighbours(center, n)
 	if err != nil {
@@ -336,8 +334,7 @@ func (l *lookup) showAround(n neighbourhood, notes io.Writer) error {
 	return nil
 }
 
-// neighbours finds the transactions beside the one in the center, and how many more there
-// are than the count.
+// neighbours returns the neighbours of a transaction, and the number of those beyond the count.
 func (l *lookup) neighbours(center *history.Record, n neighbourhood) (found []neighbour, more int, err error) {
 	objects := map[uint64]bool{}
 	for _, op := range center.Ops {
@@ -374,10 +371,9 @@ func (l *lookup) neighbours(center *history.Record, n neighbourhood) (found []ne
 	return found, more, nil
 }
 
-// apartFrom is how long after the end of one transaction the other began, in nanoseconds:
-// below 0 where the other had ended before, and 0 where they overlap. A transaction of
-// unknown outcome may still have been applied after its client gave up; where it ends is
-// when that was.
+// apartFrom returns the time from the end of one transaction to the beginning of the other, in nanoseconds. It is
+// negative if the other ended first, and 0 if they overlap. A transaction of unknown outcome ends when its client gave
+// up, although it may be applied later.
 func apartFrom(one, other *history.Transaction) int64 {
 	switch {
 	case other.Try > one.End:
@@ -388,7 +384,7 @@ func apartFrom(one, other *history.Transaction) int64 {
 	return 0
 }
 
-// cloned is a record that stays as it is when the next one is read.
+// cloned returns a copy of a record, which stays valid when the next record is read.
 func cloned(r history.Record) *history.Record {
 	tx := *r.Transaction
 	tx.Ops = slices.Clone(tx.Ops)
@@ -396,7 +392,7 @@ func cloned(r history.Record) *history.Record {
 	return &r
 }
 
-// beside is a line about a neighbour: when it was, and what it did to the same objects.
+// beside returns the line of a neighbour: its time and its operations on the shared objects.
 func (l *lookup) beside(n neighbour, center *history.Record) string {
 	r := n.record
 	when := "overlaps"
@@ -422,6 +418,5 @@ func (l *lookup) beside(n neighbour, center *history.Record) string {
 	return strings.Join(words, "  ")
 }
 
-// mostBeside bounds how many operations of a transaction are shown, of which an audit has
-// one an account.
+// mostBeside bounds the number of operations in a line. An audit has one for each account.
 const mostBeside = 8

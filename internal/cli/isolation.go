@@ -38,13 +38,13 @@ func (a *app) isolationCommand() *cobra.Command {
 		case *format != "text" && *format != "markdown":
 			return exit.Usagef("--format is %q: it must be text or markdown", *format)
 		case *followers && (config.Cluster == "" || !*only):
-			return exit.Usagef("--followers is of schedules on the nodes of a cluster: give --cluster and --schedules-only too")
+			return exit.Usagef("--followers needs --cluster and --schedules-only: give both")
 		case config.JSON && c.Flags().Changed("format"):
-			return exit.Usagef("--json and --format are two forms of the same: leave one out")
+			return exit.Usagef("--json and --format both choose the form: give one of them")
 		}
 		for _, name := range []string{"nemesis", "clients", "duration", "seed"} {
 			if *only && c.Flags().Changed(name) {
-				return exit.Usagef("--%s is of the load, and --schedules-only leaves that out", name)
+				return exit.Usagef("--%s is for the load, which --schedules-only leaves out: give one of them", name)
 			}
 		}
 		i, err := campaign.NewIsolation(a.App, &config, *levels, *only, *followers)
@@ -65,7 +65,7 @@ func (a *app) isolationCommand() *cobra.Command {
 	return c
 }
 
-// printMatrix prints a matrix that is kept in dir; empty: nothing is kept.
+// printMatrix prints a matrix that was saved in dir; empty: it was not saved.
 func (a *app) printMatrix(m *matrix.Matrix, dir string, asJSON bool, format string) error {
 	switch {
 	case asJSON:

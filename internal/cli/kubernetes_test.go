@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestKubernetesAPI holds what needs an API server alone.
+// TestKubernetesAPI checks the behaviour that needs only an API server.
 func TestKubernetesAPI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")

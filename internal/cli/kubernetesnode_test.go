@@ -56,9 +56,9 @@ func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
 	}
 }
 
-// TestKubernetesRun is the whole path on a real node: a database is deployed, loaded, hurt by
-// Kubernetes and by Chaos Mesh, every transfer is proved, and nothing is left.
-func TestKubernetesRun(t *testing.T) {
+// TestKubernetesRunIsProved deploys, loads and drives a database on a real node, with faults by Kubernetes and Chaos
+// Mesh. Every transfer is proved, and nothing is left.
+func TestKubernetesRunIsProved(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.StartChaosMesh(t)
 		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "40s", "--seed", "7", "--out", "run",
@@ -130,9 +130,9 @@ func injects(t *testing.T, where, duration string, faults ...string) {
 	}
 }
 
-// TestKubernetesLimit: what pods send is limited by Chaos Mesh, a probe sees to how much, every
-// transfer is proved, and nothing is left.
-func TestKubernetesLimit(t *testing.T) {
+// TestKubernetesLimitSlowsTraffic checks with a probe that Chaos Mesh limits the traffic of pods. Every transfer is
+// proved, and nothing is left.
+func TestKubernetesLimitSlowsTraffic(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.StartChaosMesh(t)
 		injects(t, where, "30s", "limit leader to 300kB/s at 3s for 4s", "limit all to 20kB/s at 13s for 4s", "limit n1 to 5MB/s at 22s for 3s")
@@ -140,9 +140,9 @@ func TestKubernetesLimit(t *testing.T) {
 	})
 }
 
-// TestKubernetesDisk: the volumes of servers are slow, and full, by Chaos Mesh, as the servers
-// themselves show; every transfer is proved, and nothing is left.
-func TestKubernetesDisk(t *testing.T) {
+// TestKubernetesDiskFaultsAreSeen checks that the servers see slow and full volumes by Chaos Mesh. Every transfer is
+// proved, and nothing is left.
+func TestKubernetesDiskFaultsAreSeen(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.NeedIOChaos(t)
 		n.StartChaosMesh(t)
@@ -151,9 +151,9 @@ func TestKubernetesDisk(t *testing.T) {
 	})
 }
 
-// TestKubernetesStress: processes compute in a server's container, by Chaos Mesh, as its kubelet shows;
-// every transfer is proved, and nothing is left.
-func TestKubernetesStress(t *testing.T) {
+// TestKubernetesStressIsSeen checks that the kubelet sees processes that compute in a server's container by Chaos
+// Mesh. Every transfer is proved, and nothing is left.
+func TestKubernetesStressIsSeen(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.NeedStressChaos(t)
 		n.StartChaosMesh(t)
@@ -162,9 +162,9 @@ func TestKubernetesStress(t *testing.T) {
 	})
 }
 
-// TestKubernetesKeep: a database stays after its run, which says how another run uses it and how
-// it is removed.
-func TestKubernetesKeep(t *testing.T) {
+// TestKubernetesKeepLeavesTheDatabase checks that a database stays after its run, which prints how it is used and
+// removed.
+func TestKubernetesKeepLeavesTheDatabase(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.StartChaosMesh(t)
 		small := []string{"--accounts", "500", "--clients", "4", "--duration", "8s", "--seed", "7"}
@@ -190,10 +190,10 @@ func TestKubernetesKeep(t *testing.T) {
 	})
 }
 
-// TestKubernetesMySQL: MariaDB with Galera, which a stand-in of its operator makes, is loaded from
-// pods and from here, through the API server; a server of it is killed, and one is stopped in a
-// second run on what the first one has left; every transfer is proved, on each server alone.
-func TestKubernetesMySQL(t *testing.T) {
+// TestKubernetesMySQLIsProved loads MariaDB with Galera, which a stand-in of its operator makes, from pods and
+// through the API server. One server is killed, and one is stopped in a second run. Every transfer is proved on each
+// server.
+func TestKubernetesMySQLIsProved(t *testing.T) {
 	stroppy, err := exec.LookPath("stroppy")
 	if err != nil {
 		t.Fatal(err)
@@ -231,9 +231,9 @@ func TestKubernetesMySQL(t *testing.T) {
 	}, kubetest.MariaDB(t), kubetest.Image{Name: "stroppy.test/stroppy:test", Files: map[string]string{"/stroppy": stroppy}, Entrypoint: []string{"/stroppy"}})
 }
 
-// TestKubernetesWorkers: the load comes from the pods of an Indexed Job, which are this program's
-// own image, and every transfer is proved in one history.
-func TestKubernetesWorkers(t *testing.T) {
+// TestKubernetesWorkersShareOneHistory checks that the pods of an Indexed Job generate the load, and that every
+// transfer is proved in one history.
+func TestKubernetesWorkersShareOneHistory(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--workers", "2", "--workers-on", "pods",
 			"--duration", "10s", "--seed", "7", "--out", "run", "--nemesis", "kill random at 4s for 2s")

@@ -22,10 +22,9 @@ func called(t *testing.T, state string, args ...string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), string(text)
 }
 
-// TestLeftovers: what a run with a cluster leaves behind when it is killed is reported
-// by `cluster status` and cleared by the next run, whatever that drives. A run
-// whose terminal is closed leaves nothing.
-func TestLeftovers(t *testing.T) {
+// TestLeftoversAreReportedAndCleared checks that `cluster status` reports the leftovers of a killed run and that the
+// next run clears them. A run whose terminal is closed leaves nothing.
+func TestLeftoversAreReportedAndCleared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}

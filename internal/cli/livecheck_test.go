@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestLiveCheckOnPostgreSQL: a check while a healthy run goes on sees all that is recorded, but for
-// what was recorded last, and reports no violation, of any workload.
-func TestLiveCheckOnPostgreSQL(t *testing.T) {
+// TestLiveCheckOnPostgreSQLIsComplete checks that a check during a healthy run of any workload reads everything but
+// the latest transactions, and reports no violation.
+func TestLiveCheckOnPostgreSQLIsComplete(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")

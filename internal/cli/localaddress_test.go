@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestLocalAddress: connections come from the addresses that are named, which a server that
-// takes none from elsewhere shows.
-func TestLocalAddress(t *testing.T) {
+// TestConnectionsComeFromLocalAddresses checks with a server that accepts no other addresses.
+func TestConnectionsComeFromLocalAddresses(t *testing.T) {
 	server := startPostgres(t)
 	execute(t, server.URL(), "CREATE ROLE payer LOGIN SUPERUSER")
 	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
@@ -42,12 +41,12 @@ func TestLocalAddress(t *testing.T) {
 	refused(t, code, 2, stderr, "local-address: 192.0.2.1 is no address of this machine")
 }
 
-// TestLocalAddressRefused: what has no connections of ours takes no address for them.
-func TestLocalAddressRefused(t *testing.T) {
+// TestUnusableLocalAddressIsRefused checks databases whose driver cannot choose a local address.
+func TestUnusableLocalAddressIsRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"run bank --db sqlite:x.db --local-address 127.0.0.2":           "a connection to sqlite: cannot be made from an address of one's choice",
-		"run bank --db sqlite:x.db --local-address 127.0.0.2 --dry-run": "a connection to sqlite: cannot be made from an address of one's choice",
-		"run bank --local-address 127.0.0.2":                            "name one with db, or leave it out",
+		"run bank --db sqlite:x.db --local-address 127.0.0.2":           "a connection to sqlite: has no choice of the local address",
+		"run bank --db sqlite:x.db --local-address 127.0.0.2 --dry-run": "a connection to sqlite: has no choice of the local address",
+		"run bank --local-address 127.0.0.2":                            "name it with db, or leave local-address out",
 		"run bank --db sqlite:x.db --local-address one":                 `local-address has "one", which is no IP address`,
 	} {
 		code, _, stderr := call(t, strings.Fields(args)...)

@@ -20,9 +20,8 @@ import (
 	"stroppy/internal/spelling"
 )
 
-// Main runs stroppy with arguments (without the program's name), environment
-// and streams, and returns the exit code. Where that is not 0, the reason is the
-// last line on stderr.
+// Main runs stroppy with arguments (without the program's name), environment and streams, and returns the exit code. If
+// the code is not 0, the last line on stderr is the reason.
 func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 	scenario.ShowFiles(registry.FileSchemes())
 	a := &app{&session.App{Environ: environ, Stdout: stdout, Stderr: stderr, Scrub: scenario.Scrubber("")}}
@@ -88,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// commandMeanings are the words that other tools have for commands.
+// commandMeanings maps words of other tools to commands.
 var commandMeanings = map[string]string{
 	"prepare": "load", "init": "load", "initialize": "load", "populate": "load",
 	"bench": "run", "benchmark": "run", "test": "run", "start": "run",
@@ -96,10 +95,10 @@ var commandMeanings = map[string]string{
 	"destroy": "cleanup", "drop": "cleanup",
 }
 
-// sameAs is the annotation of a command that is another one by a name that other tools use.
+// sameAs is the annotation of a command that is an alias of another command.
 const sameAs = "same"
 
-// addCompletion adds the command that writes scripts for shells, which cobra makes.
+// addCompletion adds the command that writes completion scripts.
 func (a *app) addCompletion(root *cobra.Command) {
 	if a.Stdout != nil {
 		root.SetOut(a.Stdout)
@@ -133,8 +132,8 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// habits are flags of other tools, and what is given in their place. They count where a command
-// has the flag and not theirs. Of a server, a name may have one before it, as sysbench's do.
+// habits maps flags of other tools to advice, for commands that have the corresponding flag of ours. The name of a
+// server flag may have a prefix, as in sysbench.
 var habits = []struct {
 	names []string
 	flag  string
@@ -155,7 +154,7 @@ var habits = []struct {
 	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; a port stands in --db"},
 }
 
-// habit says what is given in place of another tool's flag; empty where that is not known.
+// habit returns the advice for another tool's flag; empty: there is none.
 func habit(flags *pflag.FlagSet, name string) string {
 	_, last, _ := strings.Cut(name, "-")
 	for _, h := range habits {
@@ -166,14 +165,13 @@ func habit(flags *pflag.FlagSet, name string) string {
 	return ""
 }
 
-// samples are values to show of a flag, by what stands for its value in the help.
+// samples maps the placeholder or type of a flag's value to an example.
 var samples = map[string]string{
 	"N": "100", "X": "0.5", "TIME": "30s", "SHARE": "20%", "BYTES": "1024", "RATE": "1000", "DIR": "results", "ADDR": "8080", "FILE": "scenario.yaml",
 	"FAULT": "'kill leader every 20s for 5s'", "duration": "10ms", "int": "20",
 }
 
-// flagError says of a flag that does not exist what is given in its place, and of a value that
-// is wrong or missing what it may be.
+// flagError returns a helpful error for an unknown flag and for a wrong or missing value.
 func flagError(c *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	var without *pflag.ValueRequiredError
@@ -197,8 +195,7 @@ func flagError(c *cobra.Command, err error) error {
 	return exit.With(exit.Usage, err)
 }
 
-// wrongValue is the sentence about a value that a flag cannot have; of settings the error is one
-// already.
+// wrongValue returns the error for an invalid value. The error of a setting needs no change.
 func wrongValue(wrong *pflag.InvalidValueError, err error) error {
 	must := ""
 	switch kind := wrong.GetFlag().Value.Type(); kind {
@@ -214,7 +211,7 @@ func wrongValue(wrong *pflag.InvalidValueError, err error) error {
 	return exit.Usagef("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
 }
 
-// unknownFlag says what is given in place of a flag that does not exist, or whose flag it is.
+// unknownFlag returns the error for an unknown flag, with a similar flag or the command that has it.
 func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 	name := missing.GetSpecifiedName()
 	given, says := "--"+name, habit(c.Flags(), name)
@@ -242,13 +239,12 @@ func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 	return exit.Usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())
 }
 
-// longFlags refuses the name of a flag behind a single dash, as -clients: its first letter
-// would be taken for a short flag, and the others for what that is given. What is no command is
-// refused here, before its flags are.
+// longFlags returns an error for a long flag after a single dash, such as -clients, which would otherwise be parsed as a
+// short flag with a value. It also returns an error for an unknown command, before the flags are parsed.
 func longFlags(root *cobra.Command, args []string) error {
 	c, rest, err := root.Find(args)
 	if err != nil {
-		return nil // which is said when the command is executed
+		return nil // the execution of the command reports it
 	}
 	if c == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
 		return root.Args(root, rest)
@@ -265,7 +261,7 @@ func longFlags(root *cobra.Command, args []string) error {
 	return nil
 }
 
-// takes refuses fewer or more arguments, and says what the command takes.
+// takes returns an error for too few or too many arguments, which says what the command takes.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -282,7 +278,7 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// listed writes names as they stand in a sentence.
+// listed joins names for a sentence.
 func listed(names []string) string {
 	last := len(names) - 1
 	if last < 1 {

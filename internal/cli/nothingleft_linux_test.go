@@ -95,8 +95,8 @@ func (f traces) left() error {
 	return nil
 }
 
-// TestNothingLeft holds that runs on clusters that fail over leave no process, folder,
-// namespace or segment of memory, however they end. What kill -9 leaves the next run clears.
+// TestNothingLeft checks that runs leave no process, folder, namespace or memory segment, however they end. The next
+// run clears the leftovers of kill -9.
 func TestNothingLeft(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")

@@ -62,7 +62,7 @@ func testPaste(t *testing.T, url string) {
 		for _, command := range []string{recorded.Command, after(t, said, c.lead)} {
 			if c.name == "flag" {
 				code, said := pasted(dir, command)
-				refused(t, code, 2, said, "--db is ", "with xxxxx where a password was taken out: put it back")
+				refused(t, code, 2, said, "--db is ", "where xxxxx stands for a password: put the password back")
 				command = strings.Replace(command, "xxxxx", secret, 1)
 			} else if !strings.Contains(command, `--db "$STROPPY_DB"`) {
 				t.Errorf("%s", command)

@@ -9,9 +9,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// TestPlacesThatCannotBeUsed: a directory that cannot be the run's is wrong usage,
-// whichever command it is given to and for whatever reason, and nothing is made.
-func TestPlacesThatCannotBeUsed(t *testing.T) {
+// TestUnusableDirectoryIsWrongUsage checks this for every command and reason, and that nothing is made.
+func TestUnusableDirectoryIsWrongUsage(t *testing.T) {
 	base, err := os.MkdirTemp("", "places") // not t.TempDir, whose parent nobody else may enter
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +92,8 @@ func TestPlacesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestReportOfKeptRun: where nobody may write, the report of a run and of a sweep is shown, and a
-// note says that the page was not made again.
-func TestReportOfKeptRun(t *testing.T) {
+// TestReadOnlyRunIsReported checks that the report of a read-only run or sweep is shown, with a note about the page.
+func TestReadOnlyRunIsReported(t *testing.T) {
 	base := t.TempDir()
 	for dir := base; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		_ = os.Chmod(dir, 0o755)

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/setting"
 )
 
-// outputFlags lets a command say how much it shows.
+// outputFlags adds the flags for the amount of output.
 func (a *app) outputFlags(c *cobra.Command) {
 	c.Flags().BoolVarP(&a.Quiet, "quiet", "q", false, "show no progress, and of the report the verdict alone")
 	c.Flags().BoolVarP(&a.Verbose, "verbose", "v", false, "show all of the report, not only what fits one screen")
@@ -31,12 +31,12 @@ func (a *app) outputFlags(c *cobra.Command) {
 	}
 }
 
-// outputFormat lets a command print its report in the form of another program.
+// outputFormat adds the flag for the form of the report.
 func outputFormat(c *cobra.Command) *string {
 	return c.Flags().String("format", output.Text, "the report's `FORM`: "+setting.Or(output.Names()))
 }
 
-// knownFormat refuses a form that does not exist; asJSON stands for json.
+// knownFormat returns an error for an unknown form. With asJSON it sets the form to json.
 func knownFormat(c *cobra.Command, format *string, asJSON bool) error {
 	switch {
 	case asJSON && c.Flags().Changed("format") && *format != "json":
@@ -49,7 +49,7 @@ func knownFormat(c *cobra.Command, format *string, asJSON bool) error {
 	return nil
 }
 
-// textOptions say how the report of the run in dir is shown here.
+// textOptions returns the options for the text report of the run in dir.
 func (a *app) textOptions(dir string) report.Options {
 	o := report.Options{Color: a.Colors(a.Stdout), Dir: dir, Quoted: scenario.Quote(dir)}
 	if a.Terminal(a.Stdout) {
@@ -64,8 +64,8 @@ func (a *app) textOptions(dir string) report.Options {
 	return o
 }
 
-// unmade is the error of a page that `stroppy report` could not make. Where nobody may write, as
-// beside a recording that is kept, it is a note, unless the page is to be opened.
+// unmade returns the error of a page that could not be made. In a read-only directory it prints a note instead, unless
+// the page must be opened.
 func (a *app) unmade(err error, open bool) error {
 	if err == nil || open || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
@@ -74,7 +74,7 @@ func (a *app) unmade(err error, open bool) error {
 	return nil
 }
 
-// openPage shows a page in the person's browser, by the command that the system has for that.
+// openPage opens a page in the user's browser with the command of the operating system.
 func openPage(path string) error {
 	name, args := "xdg-open", []string{path}
 	switch runtime.GOOS {

@@ -9,11 +9,11 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// sweepScenarios carries out `stroppy sweep --over scenarios`. The flags count for each scenario.
+// sweepScenarios carries out `stroppy sweep --over scenarios`. The flags apply to each scenario.
 func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string, dry bool) error {
 	for _, flag := range []string{"repeat", "arrival", "scenario"} {
 		if c.Flags().Changed(flag) {
-			return exit.Usagef("--%s is of other sweeps than one over scenarios, which runs each as it is: leave it out", flag)
+			return exit.Usagef("--%s does not apply to a sweep over scenarios: leave it out", flag)
 		}
 	}
 	if len(args) > 0 {
@@ -37,7 +37,7 @@ func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string
 	return w.Run()
 }
 
-// flagsOf are the settings that were given as flags: those of each run, and those of the sweep.
+// flagsOf returns the given settings of the runs, and those of the sweep itself.
 func flagsOf(c *cobra.Command) (given []scenario.Setting, own map[string]string) {
 	own = map[string]string{}
 	c.Flags().Visit(func(f *pflag.Flag) {

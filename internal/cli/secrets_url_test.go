@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestURLsThatGiveNothingAway: an address that cannot be read is refused in a sentence
-// that can be, with no piece of the password in it and no mask over its own words.
-func TestURLsThatGiveNothingAway(t *testing.T) {
+// TestUnreadableURLRevealsNothing checks that the error for an unreadable URL contains no part of the password.
+func TestUnreadableURLRevealsNothing(t *testing.T) {
 	const escape = ", with each of / ? # @ % in USER or PASSWORD as %2F %3F %23 %40 %25"
 	const (
 		postgres = "read the database URL: write postgres://USER:PASSWORD@HOST:PORT/DATABASE" + escape

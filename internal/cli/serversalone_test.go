@@ -55,8 +55,8 @@ func replicas(t *testing.T, r *report.Result) report.Check {
 	return report.Check{}
 }
 
-// TestServersOfAURL: nodes that the user names are compared as those of a cluster are.
-func TestServersOfAURL(t *testing.T) {
+// TestServersOfAURLAreCompared checks that servers that the user names are compared like the nodes of a cluster.
+func TestServersOfAURLAreCompared(t *testing.T) {
 	t.Parallel()
 	for kind, start := range map[string]func(*testing.T) (url string, nodes string){
 		"etcd":  func(t *testing.T) (string, string) { return startNodes(t, etcd.Start, 3, nil).URL(), "3 nodes" },
@@ -84,9 +84,9 @@ func startApart(t *testing.T) *patroni.Cluster {
 	return startNodes(t, patroni.Start, 2, url.Values{"synchronous": {"off"}, "loop_wait": {"1m"}, "ttl": {"3m"}})
 }
 
-// TestServersThatDiffer: a standby that is late is waited for and leaves the check open, and
-// one that went its own way is named with what differs.
-func TestServersThatDiffer(t *testing.T) {
+// TestDifferingServersAreReported checks that a late standby leaves the check open, and that a diverged one is named
+// with its differences.
+func TestDifferingServersAreReported(t *testing.T) {
 	t.Parallel()
 	c := startApart(t)
 	leader, err := c.Leader(t.Context())
@@ -127,9 +127,9 @@ func TestServersThatDiffer(t *testing.T) {
 	}
 }
 
-// TestTwoPrimaries: a standby is promoted while the primary goes on, and half of the clients
-// come to it. The report says for how long two servers took writes, and what is lost.
-func TestTwoPrimaries(t *testing.T) {
+// TestTwoPrimariesAreReported checks that the report has the time in which two servers accepted writes, and the lost
+// transactions. A standby is promoted while the primary continues, and half of the clients connect to it.
+func TestTwoPrimariesAreReported(t *testing.T) {
 	t.Parallel()
 	c := startApart(t)
 	leader, err := c.Leader(t.Context())

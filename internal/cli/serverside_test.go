@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestServersSide holds that a run on each engine that is here leaves what the server measures
-// of itself, on its page too, and what the run was measured on.
-func TestServersSide(t *testing.T) {
+// TestServerMetricsAreRecorded checks that a run on each available engine records the metrics of the server and the
+// environment.
+func TestServerMetricsAreRecorded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")

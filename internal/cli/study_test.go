@@ -12,9 +12,9 @@ import (
 	"stroppy/scenarios"
 )
 
-// TestStudyPlans holds that each scenario of a study resolves to a plan, and that the nine
-// runs of the Stroppy study have what its table 1 says of them. It starts nothing.
-func TestStudyPlans(t *testing.T) {
+// TestStudyScenariosHaveTheirPlans checks that each scenario of a study resolves to a plan, and that the nine runs of
+// the Stroppy study agree with its table 1.
+func TestStudyScenariosHaveTheirPlans(t *testing.T) {
 	runs := map[string]string{ // cluster, clients, accounts, transfers, nemesis
 		"fdb-3":                "fdb:3 16 10000000 100000000 ",
 		"fdb-3-chaos":          "fdb:3 16 10000000 100000000 replace n1 every 2m",
@@ -62,9 +62,9 @@ func TestStudyPlans(t *testing.T) {
 	}
 }
 
-// TestPublishedTables holds that each scenario beside a row of a study's table is there, and
-// that those of table 1 have the nodes, clients, accounts and transfers that the row prints.
-func TestPublishedTables(t *testing.T) {
+// TestPublishedTablesHaveScenarios checks that each row of a study's table has its scenario, and that those of table
+// 1 have the printed nodes, clients, accounts and transfers.
+func TestPublishedTablesHaveScenarios(t *testing.T) {
 	tables, err := campaign.Published()
 	if err != nil || len(tables) == 0 || len(tables[0].Tables) != 3 {
 		t.Fatalf("%v, %+v", err, tables)

@@ -29,9 +29,9 @@ func (immortal) WaitHealthy(context.Context) error   { return nil }
 func (i immortal) Nodes() []cluster.Node             { return []cluster.Node{i} }
 func (immortal) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
-// TestSwallowedFault holds that a fault which a node swallows, without an error, is
-// recorded as one that was not seen, and leaves the verdict unknown.
-func TestSwallowedFault(t *testing.T) {
+// TestSwallowedFaultLeavesVerdictUnknown checks that a fault without an effect or an error is recorded as not
+// observed.
+func TestSwallowedFaultLeavesVerdictUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var out, complaints bytes.Buffer
 	args := []string{"run", "bank", "--db", "memory:", "--accounts", "20", "--clients", "2", "--count", "200", "--out", dir}

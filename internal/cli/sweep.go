@@ -51,7 +51,7 @@ func (a *app) sweepCommand() *cobra.Command {
 		}
 		times, err := strconv.Atoi(*repeat)
 		if err != nil || times < 1 || times > mostRepeats {
-			return exit.Usagef("--repeat %q is no number of times from 1 to %d", *repeat, mostRepeats)
+			return exit.Usagef("--repeat %q is not a number from 1 to %d", *repeat, mostRepeats)
 		}
 		if c.Flags().Changed("repeat") {
 			spec.Repeat = times
@@ -65,7 +65,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			return err
 		}
 		if *arrival != "" && spec.Axis != sweep.Rate {
-			return exit.Usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
+			return exit.Usagef("--arrival applies to a sweep over rate, and this one is over %s: leave it out", spec.Axis)
 		}
 		w, err := campaign.NewSweep(a.App, &config, spec, *arrival)
 		if err != nil {

@@ -6,5 +6,5 @@ import (
 	"syscall"
 )
 
-// detached lets a process live on after the terminal of its parent is gone.
+// detached puts a process into its own session, so that it outlives the terminal.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

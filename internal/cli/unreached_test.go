@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestUnreached: every driver says in the same words that nothing listens at an address, and
-// which, and that the name of a host is not known, without the jargon of its library.
-func TestUnreached(t *testing.T) {
+// TestDriversExplainUnreachableServers checks that all drivers use the same words for an address without a listener
+// and for an unknown host name.
+func TestDriversExplainUnreachableServers(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

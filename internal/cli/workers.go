@@ -25,18 +25,18 @@ import (
 	"stroppy/internal/workers"
 )
 
-// indexVariable is the number of a pod of a Kubernetes Job whose completion mode is Indexed.
+// indexVariable names the variable with the number of a pod in an Indexed Job of Kubernetes.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
-// workerFlags are those of the command.
+// workerFlags holds the flags of the command.
 type workerFlags struct {
 	join, tokenFile string
 	index           int
 	wait            time.Duration
 }
 
-// workerCommands are this program as a worker: of a run on another machine, or one that a run on this
-// one has started, with its address and a folder as arguments.
+// workerCommands returns the command of a worker. A worker that a run has started on this machine gets the address and a
+// folder as arguments.
 func (a *app) workerCommands() []*cobra.Command {
 	f := workerFlags{index: -1, wait: time.Minute}
 	c := &cobra.Command{
@@ -72,18 +72,18 @@ func (a *app) workerCommands() []*cobra.Command {
 	return []*cobra.Command{c}
 }
 
-// workerToken reads the flags and the variables of a worker.
+// workerToken checks the flags and variables of a worker, and returns the token.
 func (a *app) workerToken(c *cobra.Command, f *workerFlags) (token string, err error) {
 	token = a.Getenv(scenario.TokenVariable)
 	host, port, err := net.SplitHostPort(f.join)
 	number, wrong := strconv.ParseUint(port, 10, 16)
 	switch {
 	case f.join == "":
-		return "", exit.Usagef("--join is missing: give the HOST:PORT at which the run waits for its workers, as it says")
+		return "", exit.Usagef("--join is missing: give the HOST:PORT that the run printed")
 	case err != nil || wrong != nil || host == "" || number == 0:
 		return "", exit.Usagef("--join is %q: it must be HOST:PORT, such as 10.0.0.1:7070", f.join)
 	case token != "" && f.tokenFile != "":
-		return "", exit.Usagef("both %s and --token-file say what to join by: leave one of them out", scenario.TokenVariable)
+		return "", exit.Usagef("both %s and --token-file give the token: leave one of them out", scenario.TokenVariable)
 	case token == "" && f.tokenFile == "":
 		return "", exit.Usagef("the run's token is missing: give its file with --token-file, or set %s", scenario.TokenVariable)
 	case f.wait < 0:
@@ -109,10 +109,10 @@ func (a *app) workerToken(c *cobra.Command, f *workerFlags) (token string, err e
 	return token, nil
 }
 
-// workerFolders begins the names of the folders in which workers record.
+// workerFolders is the prefix of the folders in which workers record.
 const workerFolders = "stroppy-worker-"
 
-// work is a worker in a folder of its own, which it removes.
+// work runs a worker in a new folder, and removes the folder.
 func (a *app) work(ctx context.Context, w *workers.Worker, f *workerFlags, token string) error {
 	folder, unlock, err := workerFolder()
 	if err != nil {
@@ -130,8 +130,7 @@ func (a *app) work(ctx context.Context, w *workers.Worker, f *workerFlags, token
 	return errors.Join(err, os.RemoveAll(folder))
 }
 
-// workerFolder makes a folder that is locked while this process lives, and removes those that
-// workers left which were killed.
+// workerFolder makes a folder that is locked while this process lives, and removes the folders of killed workers.
 func workerFolder() (folder string, unlock func(), err error) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), workerFolders+"*"))
 	for _, left := range old {

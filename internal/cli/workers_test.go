@@ -15,9 +15,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestWorkersGiveTheSameVerdict: what PostgreSQL keeps and what it breaks is the same whether
-// one process has the clients or four do. A lost update needs two clients, which are mostly
-// of two processes here.
+// TestWorkersGiveTheSameVerdict checks that the verdicts on PostgreSQL are the same for one process and for four. A
+// lost update needs two clients, which are mostly in two processes here.
 func TestWorkersGiveTheSameVerdict(t *testing.T) {
 	server := startPostgres(t)
 	for _, c := range []struct {
@@ -52,10 +51,9 @@ func TestWorkersGiveTheSameVerdict(t *testing.T) {
 	}
 }
 
-// TestWorkersFromElsewhere: workers that join by themselves give the verdict of one process, with
-// clocks of their own where this machine can give them some: times are compared within what is
-// known of them, so a healthy database is never accused.
-func TestWorkersFromElsewhere(t *testing.T) {
+// TestJoinedWorkersGiveTheSameVerdict checks that workers that join by themselves give the verdict of one process.
+// They have clocks of their own if the machine allows that, and a healthy database is never accused.
+func TestJoinedWorkersGiveTheSameVerdict(t *testing.T) {
 	server := startPostgres(t)
 	t.Setenv("TMPDIR", t.TempDir()) // in which nobody else has workers
 	for _, c := range []struct {

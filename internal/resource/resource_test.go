@@ -72,8 +72,14 @@ func TestNewProcessCountsTimeBeforeFirstSample(t *testing.T) {
 	var pids []int
 	m := New(0, Group{Name: "late", PIDs: func() []int { return pids }})
 	cmd := busy(t)
-	time.Sleep(300 * time.Millisecond)
-	pids = (&family{root: int32(cmd.Process.Pid)}).pids()
+	for all := 0.0; all == 0; { // until the system has counted some of its time
+		pids = (&family{root: int32(cmd.Process.Pid)}).pids()
+		for _, pid := range pids {
+			if u, err := look(pid); err == nil {
+				all += u.cpu
+			}
+		}
+	}
 	late := m.Sample(time.Second).Groups[0]
 	if late.CPU <= 0 {
 		t.Errorf("a process that came after the meter began has used %v s", late.CPU)

@@ -142,27 +142,26 @@ func oneIdentity(dir string, r *report.Result) error {
 	if err != nil || run == (history.Identity{}) {
 		return err
 	}
-	nodes, err := readNodes(dir)
-	if err != nil {
-		return err
-	}
-	faults, err := readFaults(dir)
-	if err != nil {
+	nodes, failedNodes := readNodes(dir)
+	faults, failedFaults := readFaults(dir)
+	connections, err := readConnections(dir)
+	if err := cmp.Or(failedNodes, failedFaults, err); err != nil {
 		return err
 	}
 	owners := map[string][]history.Identity{FaultsFile: faults.owners}
-	if r != nil && r.Identity != nil {
-		owners[report.FileName] = []history.Identity{*r.Identity}
+	own := func(name string, owner *history.Identity) {
+		if owner != nil {
+			owners[name] = []history.Identity{*owner}
+		}
 	}
-	if nodes != nil && nodes.Identity != nil {
-		owners[NodesFile] = []history.Identity{*nodes.Identity}
+	if r != nil {
+		own(report.FileName, r.Identity)
 	}
-	connections, err := readConnections(dir)
-	if err != nil {
-		return err
+	if nodes != nil {
+		own(NodesFile, nodes.Identity)
 	}
-	if connections != nil && connections.Identity != nil {
-		owners[ConnectionsFile] = []history.Identity{*connections.Identity}
+	if connections != nil {
+		own(ConnectionsFile, connections.Identity)
 	}
 	for _, name := range []string{report.FileName, NodesFile, FaultsFile, ConnectionsFile} {
 		for _, owner := range owners[name] {

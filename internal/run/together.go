@@ -100,7 +100,7 @@ func (c *conductor) readRuns() ([]*conductor, error) {
 		runs = append(runs, one)
 	}
 	if len(runs) == 0 {
-		return nil, fmt.Errorf("check %s: these directories hold end states alone, and no run", strings.Join(c.o.Runs, ", "))
+		return nil, fmt.Errorf("check %s: these directories hold no run, only end states", strings.Join(c.o.Runs, ", "))
 	}
 	slices.SortFunc(runs, func(a, b *conductor) int { return cmp.Compare(a.facts.Header.Run, b.facts.Header.Run) })
 	return runs, nil

@@ -26,7 +26,7 @@ const mostViolations = 10_000
 const (
 	mostViolationBytes = 4 << 20  // of the file
 	mostViolationText  = 16 << 10 // of what one line says; beyond it the text is cut
-	pieceBytes         = 96       // of a piece of a value, at most
+	placeBytes         = 64       // of the place of a record, at most
 )
 
 // violations collects the findings of checks, up to a number for each anomaly of each check. Only the end shows which
@@ -42,16 +42,9 @@ type violations struct {
 // spool holds the violations of one anomaly for one check.
 type spool struct {
 	anomaly string
-	first   []worded
+	first   []violationLine
 	ends    []int // bytes that the lines take up to each and with it, at most
 	count   uint64
-}
-
-// worded is a violation with its sentence.
-type worded struct {
-	check.Violation
-	what string
-	kind string // of its fact
 }
 
 // size returns the largest size of its first n lines, in bytes.
@@ -82,12 +75,14 @@ type violationLine struct {
 	File   *string `json:"file"`
 	Offset *int64  `json:"offset"`
 	Record *int    `json:"record"`
+
+	id history.ID
 }
 
-func (v *violations) add(found check.Violation) { v.keepOne(worded{Violation: found}) }
+func (v *violations) add(found check.Violation) { v.keepOne(found, "") }
 
-// keepOne adds a violation. Without a sentence it gets the sentence of its fact.
-func (v *violations) keepOne(found worded) {
+// keepOne adds a violation with its sentence. Without a sentence it gets the sentence of its fact.
+func (v *violations) keepOne(found check.Violation, what string) {
 	if v.checks == nil {
 		v.checks = map[string][]*spool{}
 	}
@@ -105,18 +100,25 @@ func (v *violations) keepOne(found worded) {
 	if len(s.first) == v.most || s.size(len(s.first)) >= v.bytes {
 		return
 	}
-	if found.what == "" && found.Fact != nil {
-		found.what = v.speaker.Clause(found.Fact)
+	line := violationLine{
+		Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), Pieces: report.Pieces(found.Pieces),
+		id: found.Transaction,
 	}
-	found.what = shortened(found.what)
+	if found.Transaction != 0 {
+		line.Transaction = new(found.Transaction.String())
+	}
 	if found.Fact != nil {
-		found.kind = found.Fact.Fact()
-		if quoted, _ := json.Marshal(found.Fact); len(quoted) > mostViolationText { // a fact is whole or left out
-			found.Fact = nil
+		if line.Kind = found.Fact.Fact(); what == "" {
+			what = v.speaker.Clause(found.Fact)
+		}
+		if quoted, _ := json.Marshal(found.Fact); len(quoted) <= mostViolationText { // a fact is whole or left out
+			line.Fact = found.Fact
 		}
 	}
-	s.first = append(s.first, found)
-	s.ends = append(s.ends, s.size(len(s.first)-1)+lineSize(found))
+	line.What = shortened(what)
+	text, _ := json.Marshal(line) // of strings and facts it cannot fail
+	s.first = append(s.first, line)
+	s.ends = append(s.ends, s.size(len(s.first)-1)+len(text)+placeBytes)
 }
 
 // shortened cuts a text that is longer than a line may be, and says so.
@@ -131,28 +133,17 @@ func shortened(text string) string {
 	return fmt.Sprintf("%s … (%s more)", text[:end], check.Plural(len(text)-end, "byte"))
 }
 
-// lineSize returns the largest size of the line of a violation, in bytes. The id, the place and all names of fields
-// take less than 256 bytes if paths have a usual length.
-func lineSize(found worded) int {
-	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
-	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.what, found.kind, found.Fact} {
-		quoted, _ := json.Marshal(part) // of strings and facts it cannot fail
-		size += len(quoted)
-	}
-	return size
-}
-
 // of returns the kept violations of the invalid checks, in their order, and the number found by each. If there are
 // too many, each anomaly of each check has an equal share, and unused shares go to the others. An invalid check
 // without a violation has one line.
-func (v *violations) of(results []check.Result) (list []worded, found []report.ViolationsOf) {
+func (v *violations) of(results []check.Result) (list []violationLine, found []report.ViolationsOf) {
 	var spools []*spool
 	for _, r := range results {
 		if r.Status != check.Invalid {
 			continue
 		}
 		if v.checks[r.Name] == nil {
-			v.keepOne(worded{Violation: check.Violation{Check: r.Name}, what: v.speaker.Detail(&r)})
+			v.keepOne(check.Violation{Check: r.Name}, v.speaker.Detail(&r))
 		}
 		spools = append(spools, v.checks[r.Name]...)
 		found = append(found, report.ViolationsOf{Check: r.Name})
@@ -201,15 +192,8 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 	err := d.WriteFrom(ViolationsFile, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
-		for _, found := range list {
-			line := violationLine{
-				Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.what,
-				Kind: found.kind, Fact: found.Fact, Pieces: report.Pieces(found.Pieces),
-			}
-			if found.Transaction != 0 {
-				line.Transaction = new(found.Transaction.String())
-			}
-			if at := places[found.Transaction]; at.File != "" {
+		for _, line := range list {
+			if at := places[line.id]; at.File != "" {
 				line.File, line.Offset, line.Record = &at.File, &at.Offset, &at.Record
 			}
 			if err := encoder.Encode(line); err != nil {
@@ -230,11 +214,11 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 
 // places returns where transactions are recorded. Unreadable records were reported by the checks, and are missing
 // here.
-func places(ctx context.Context, runs []string, list []worded) map[history.ID]history.Ref {
+func places(ctx context.Context, runs []string, list []violationLine) map[history.ID]history.Ref {
 	wanted := map[history.ID]history.Ref{}
-	for _, found := range list {
-		if found.Transaction != 0 {
-			wanted[found.Transaction] = history.Ref{}
+	for _, line := range list {
+		if line.id != 0 {
+			wanted[line.id] = history.Ref{}
 		}
 	}
 	missing := len(wanted)

@@ -62,7 +62,7 @@ func parseScript(text string) (script nemesis.Script, err error) {
 		}
 		shown, _ := RedactScript(line)
 		if FaultRedacted(line) {
-			return nil, fmt.Errorf("the fault %q has xxxxx where a secret was taken out: put it back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
+			return nil, fmt.Errorf("the fault %q has xxxxx in place of a secret: put the secret back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
 		}
 		fault, err := nemesis.Parse(line)
 		if err != nil {

@@ -77,7 +77,7 @@ func (m *merging) scaleDown() error {
 			continue
 		}
 		old, err := strconv.ParseUint(one.Get(), 10, 64)
-		if err != nil || old == 0 { // it says nothing, or leaves it to something else
+		if err != nil || old == 0 { // it has no value, or 0
 			continue
 		}
 		least := one.Fit(uint64(math.Round(float64(old) / factor)))

@@ -139,14 +139,14 @@ func (s *Scenario) Validate() error {
 func (s *Scenario) howLong() error {
 	switch {
 	case s.Workers > s.Clients:
-		return fmt.Errorf("workers is %d and there are %d clients: each worker has one at least, so give at most %d", s.Workers, s.Clients, s.Clients)
+		return fmt.Errorf("workers is %d and there are %d clients: each worker needs a client, so give at most %d", s.Workers, s.Clients, s.Clients)
 	case s.WorkersLost > 0 && s.WorkersLost >= s.Workers:
-		return fmt.Errorf("workers-lost is %d and workers is %d: one at least has to be left, so give at most %d", s.WorkersLost, s.Workers, max(0, s.Workers-1))
+		return fmt.Errorf("workers-lost is %d and workers is %d: at least one must remain, so give at most %d", s.WorkersLost, s.Workers, max(0, s.Workers-1))
 	case s.Workers > 0 && (s.LiveCheck || s.StopOnViolation):
-		return fmt.Errorf("workers is %d and live-check is on: what the workers record comes together at the end, so leave out one of them", s.Workers)
+		return fmt.Errorf("workers is %d and live-check is on: the recordings of the workers are merged at the end, so leave out one of them", s.Workers)
 
 	case s.Count > 0 && s.Duration > 0:
-		return fmt.Errorf("count is %d and duration is %v: give one of them, because each says when the run ends", s.Count, s.Duration)
+		return fmt.Errorf("count is %d and duration is %v: both end the run, so give one of them", s.Count, s.Duration)
 	case s.Count == 0 && s.Duration == 0:
 		return fmt.Errorf("neither count nor duration says when the run ends: give one of them, such as --duration 10s")
 	case s.Duration > 0 && s.Warmup >= s.Duration:
@@ -164,15 +164,15 @@ func (s *Scenario) howFast() error {
 	length, bounded := s.Rate.Length()
 	switch {
 	case s.Think > 0 && !s.Rate.Closed():
-		return fmt.Errorf("rate is %s and think-time is %v: clients that come at a rate do not wait for answers, so give one of them", clip(s.Rate.String()), s.Think)
+		return fmt.Errorf("rate is %s and think-time is %v: clients with a rate do not wait for answers, so give one of them", clip(s.Rate.String()), s.Think)
 	case s.Arrival != "" && s.Rate.Closed() && s.Think == 0:
 		return fmt.Errorf("arrival is %s and rate is 0, which sends as fast as answers come: give a rate, such as --rate 1000, or leave arrival out", s.Arrival)
 	case !s.Rate.Closed() && s.MaxBacklog < uint64(s.Clients):
-		return fmt.Errorf("max-backlog is %d and there are %d clients: each has a queue of its own, so it must be at least %d", s.MaxBacklog, s.Clients, s.Clients)
+		return fmt.Errorf("max-backlog is %d and there are %d clients: each client has its own queue, so give at least %d", s.MaxBacklog, s.Clients, s.Clients)
 	case bounded && s.Count > 0:
-		return fmt.Errorf("rate is %s, which ends after %v, and count is %d: leave out the last stage's time, so that the count is surely done", clip(s.Rate.String()), length, s.Count)
+		return fmt.Errorf("rate is %s, which ends after %v, and count is %d: leave out the time of the last stage, so that the run reaches the count", clip(s.Rate.String()), length, s.Count)
 	case bounded && s.Duration > length:
-		return fmt.Errorf("rate is %s, which ends after %v, and duration is %v: nothing would be sent in the rest, so leave out duration, or the last stage's time", clip(s.Rate.String()), length, s.Duration)
+		return fmt.Errorf("rate is %s, which ends after %v, and duration is %v: nothing would be sent after that, so leave out duration or the time of the last stage", clip(s.Rate.String()), length, s.Duration)
 	}
 	return nil
 }
@@ -202,15 +202,15 @@ func (s *Scenario) oneDatabase() error {
 	case s.Cluster != "" && s.DB != "":
 		return fmt.Errorf("db and cluster each name a database: give one of them")
 	case s.LocalAddress != "" && s.DB == "":
-		return fmt.Errorf("local-address is for connections to servers that are there already: name one with db, or leave it out")
+		return fmt.Errorf("local-address needs a server that runs already: name it with db, or leave local-address out")
 	case s.Cluster != "" && s.NoLoad:
-		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
+		return fmt.Errorf("no-load uses loaded data, and a new cluster is empty: leave one of no-load and cluster out")
 	case s.Cluster == "" && s.Nemesis != "":
 		return fmt.Errorf("nemesis injects faults into a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
 	case s.Keep && s.Cluster == "":
 		return fmt.Errorf("keep leaves a cluster in Kubernetes that stroppy has started: name one with cluster, such as --cluster k8s/KIND:3")
 	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):
-		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
+		return fmt.Errorf("max-outage and max-degradation limit the effect of faults, and the run has no faults: add some with nemesis")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 		{"workload", "banc", `workload is "banc": it must be bank`},
 		{"unreachable-timeout", "0s", "longer than 0"},
 		{"local-address", "127.0.0.2,localhost", `local-address has "localhost", which is no IP address`},
-		{"local-address", "127.0.0.2", "name one with db, or leave it out"},
+		{"local-address", "127.0.0.2", "name it with db, or leave local-address out"},
 		{"warmup", "10s", "nothing would be left"},
 		{"ratio", "99999999999:1:1", `it must be three numbers from 1 to 2147483647, such as 1:10:100000`},
 		{"ratio", "0:1:1", "three numbers from 1 to"},
@@ -193,8 +193,8 @@ func TestContradictoryPaceSettingsAreRefused(t *testing.T) {
 		{"max-backlog=3 rate=5", "max-backlog is 3 and there are 16 clients"},
 		{"max-backlog=many", "whole number"},
 		{"rate=1000..2000", "needs a time"},
-		{"rate=5_for_20s duration=30s", "rate is 5 for 20s, which ends after 20s, and duration is 30s: nothing would be sent in the rest"},
-		{"rate=5_for_20s count=100", "leave out the last stage's time"},
+		{"rate=5_for_20s duration=30s", "rate is 5 for 20s, which ends after 20s, and duration is 30s: nothing would be sent after that"},
+		{"rate=5_for_20s count=100", "leave out the time of the last stage"},
 		{"rate=5_for_20s warmup=20s", "nothing would be left"},
 	} {
 		var list []Setting

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Reasons returns the lines of an error, each once. The first is the cause. A line that is part of
-// another line is left out.
+// Reasons returns the lines of an error without repetitions, the cause first. It omits a line that is part of another.
 func (a *App) Reasons(err error) (lines []string) {
 	for line := range strings.FieldsFuncSeq(a.Scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if !slices.Contains(lines, line) {
@@ -20,7 +19,7 @@ func (a *App) Reasons(err error) (lines []string) {
 		}
 	}
 	if len(lines) == 0 {
-		return []string{"it failed and did not say why"}
+		return []string{"it failed without a message"}
 	}
 	said := func(line string) bool {
 		return slices.ContainsFunc(lines, func(other string) bool { return other != line && strings.Contains(other, line) })
@@ -28,7 +27,7 @@ func (a *App) Reasons(err error) (lines []string) {
 	return append(lines[:1:1], slices.DeleteFunc(slices.Clone(lines[1:]), said)...)
 }
 
-// App holds the environment, the streams and the secrets of one call.
+// App holds the environment and the streams of one call of the program.
 type App struct {
 	Environ        []string
 	Stdout, Stderr io.Writer

@@ -25,16 +25,16 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Cluster is the cluster that a run has started for itself, and its nemesis.
+// Cluster is a cluster that was started for a run, with its nemesis.
 type Cluster struct {
 	cluster cluster.Cluster
 	nemesis *nemesis.Nemesis
-	leaders *leaderWatch // nil where the cluster reports its events itself, or all nodes are equal
-	kept    []string     // where it is left: how it is used again and removed
+	leaders *leaderWatch // nil: the cluster reports its events itself, or all nodes are equal
+	kept    []string     // notes on the use of a cluster that stays
 }
 
-// OpenCluster starts the cluster of the configuration, if it names one, and makes it
-// the database of the configuration. Nil: it names none.
+// OpenCluster starts the configured cluster and makes it the database of the configuration. It returns nil if no
+// cluster is configured.
 func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
 	if config.Cluster == "" {
 		if err := a.ClearLeftovers(s.Context); err != nil {
@@ -85,7 +85,7 @@ func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
 	return r, nil
 }
 
-// clusterOptions are the kind of the configuration's cluster and how it is started.
+// clusterOptions returns the kind of the configured cluster and the options of its start.
 func (c *Config) clusterOptions() (registry.ClusterKind, cluster.Options, error) {
 	kind, o, err := registry.ParseCluster(c.Cluster)
 	o.FaultFS = o.FaultFS || c.Script.NeedsLayer()
@@ -94,8 +94,7 @@ func (c *Config) clusterOptions() (registry.ClusterKind, cluster.Options, error)
 	return kind, o, err
 }
 
-// linksOf returns the network between the nodes of a cluster; nil if this program does not know
-// it.
+// linksOf returns the network between the nodes of a cluster; nil: it is not known.
 func linksOf(c cluster.Cluster) nemesis.Network {
 	if local, ok := c.(cluster.Local); ok {
 		return local.Network()
@@ -104,10 +103,10 @@ func linksOf(c cluster.Cluster) nemesis.Network {
 	return own
 }
 
-// eventful is a cluster that records which node leads, and what else it does by itself.
+// eventful is a cluster that records the actions of its supervisor, such as a change of the leader.
 type eventful interface{ Events() []cluster.Event }
 
-// leaderWatch asks a cluster again and again which node leads.
+// leaderWatch polls a cluster for its leader.
 type leaderWatch struct {
 	stop   func() // and wait until it has ended
 	mu     sync.Mutex
@@ -116,13 +115,13 @@ type leaderWatch struct {
 
 const (
 	askLeader = 100 * time.Millisecond // between two questions
-	// An answer is waited for between these two, and three times as long as the last one
-	// took: what asks a majority waits for dead nodes while the others disagree.
+	// The time-out is three times the duration of the last answer, within these bounds. A question to a majority may
+	// wait for dead nodes.
 	leaderSoon, leaderLimit = 300 * time.Millisecond, 5 * time.Second
 )
 
-// watchLeaders begins to watch; nil where all nodes are equal. An event has the time at
-// which the new leader was seen.
+// watchLeaders starts to watch, or returns nil if all nodes are equal. An event has the time at which the new leader
+// was observed.
 func watchLeaders(c cluster.Cluster) *leaderWatch {
 	ctx, cancel := context.WithCancel(context.Background())
 	limit := leaderLimit
@@ -171,14 +170,14 @@ func (w *leaderWatch) add(node string) {
 	w.events = append(w.events, cluster.Event{Time: time.Now(), Text: node + " leads", Leader: node})
 }
 
-// Events are all so far, the oldest first.
+// Events returns the events so far, the oldest first.
 func (w *leaderWatch) Events() []cluster.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.events)
 }
 
-// Stop takes the cluster away, or notes how one that is left is used; there may be none.
+// Stop stops the cluster, or notes how a cluster that stays is used. It does nothing for nil.
 func (r *Cluster) Stop(note func(format string, args ...any)) error {
 	if r == nil {
 		return nil
@@ -195,7 +194,7 @@ func (r *Cluster) Stop(note func(format string, args ...any)) error {
 	return nil
 }
 
-// complete fills in what a run on a cluster has beside any run.
+// complete sets the options of a run that depend on the cluster or, for nil, on the servers of the URL.
 func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) {
 	if r == nil {
 		o.Servers = listeners(config.DB)
@@ -251,7 +250,7 @@ func (r *Cluster) onePrimary() bool {
 	return len(r.cluster.Nodes()) > 1 && !errors.Is(err, cluster.ErrNoLeader)
 }
 
-// eventsOf returns what gives the events since a time, before which the cluster came up.
+// eventsOf returns a function that converts the events since a time.
 func eventsOf(e eventful) func(since time.Time) []report.Event {
 	return func(since time.Time) (list []report.Event) {
 		for _, one := range e.Events() {
@@ -290,7 +289,7 @@ func (r *Cluster) Followers(ctx context.Context) (urls []string, err error) {
 	return urls, nil
 }
 
-// nodes are the nodes that belong to the cluster now, each to be read by itself.
+// nodes returns the current nodes of the cluster, for reading each alone.
 func (r *Cluster) nodes(w workload.Workload) []run.Node {
 	var list [][2]string
 	for _, n := range r.cluster.Nodes() {
@@ -299,7 +298,7 @@ func (r *Cluster) nodes(w workload.Workload) []run.Node {
 	return nodesAlone(w, list)
 }
 
-// nodesAlone are nodes, each to be read by itself; of each its name and its URL.
+// nodesAlone returns nodes for reading each alone, given their names and URLs.
 func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 	var list []run.Node
 	for _, n := range nodes {
@@ -320,7 +319,7 @@ func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 	return list
 }
 
-// primaryLimit bounds how long the servers of a URL are asked whether they take writes.
+// primaryLimit bounds the time for asking the servers of a URL whether they accept writes.
 const primaryLimit = 5 * time.Second
 
 // onePrimaryNamed reports whether exactly one server of a URL takes writes now. If several do,
@@ -345,13 +344,12 @@ func onePrimaryNamed(address string) bool {
 	return primaries.Load() == 1
 }
 
-// listeners are the servers of a database's address that this process may measure.
+// listeners returns the servers at a database's address that this process can measure.
 func listeners(database string) []resource.Group {
 	return resource.Listeners(registry.Addresses(database)...)
 }
 
-// WhereServers says where the servers of a database's address run, by the address alone;
-// empty where it does not say.
+// WhereServers returns the place of the servers at a database's address, judged by the address; empty: not known.
 func WhereServers(embedded bool, database string) string {
 	if embedded {
 		return report.InThisProcess
@@ -389,7 +387,7 @@ func WhereServers(embedded bool, database string) string {
 	return ""
 }
 
-// unmetered says why a cluster elsewhere does not know what its servers use, empty if it does.
+// unmetered returns why a remote cluster cannot report the resource usage of its servers; empty: it can.
 func (r *Cluster) unmetered() string {
 	if far, ok := r.cluster.(interface{ Unmetered() string }); ok {
 		return far.Unmetered()
@@ -397,8 +395,7 @@ func (r *Cluster) unmetered() string {
 	return ""
 }
 
-// servers returns the nodes that are processes of this machine, and those whose machine reports
-// what they use.
+// servers returns the nodes that are local processes, and the nodes whose machines report their usage.
 func (r *Cluster) servers() []resource.Group {
 	var groups []resource.Group
 	for _, n := range r.cluster.Nodes() {

@@ -22,11 +22,11 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// RunsRoot is the folder of the directories that runs make by default.
+// RunsRoot is the default folder for the directories of runs.
 const RunsRoot = "stroppy-runs"
 
-// Conduct carries out one run and shows its progress. An error with a result means that something
-// could not be kept.
+// Conduct carries out one run and shows its progress. An error with a result means that a part of the run could not be
+// saved.
 func (a *App) Conduct(s *Session, command string, config *Config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
 	s.Fresh()
@@ -98,8 +98,8 @@ func (a *App) Conduct(s *Session, command string, config *Config, steps run.Step
 	return result, dir.Path, err
 }
 
-// abandon gives up a run that could not be carried out, with its own database where
-// it has one, if nothing was recorded. It returns the error to report.
+// abandon ends a failed run. It removes the directory and the run's own database if nothing was recorded. It returns
+// the error to report.
 func (s *Session) abandon(err error, dir *run.Directory, database db.Database, own []string) error {
 	_ = database.Close() // nothing is written into the directory any more
 	removed, failed := Discard(dir, own...)
@@ -114,15 +114,14 @@ func (s *Session) abandon(err error, dir *run.Directory, database db.Database, o
 	return errors.Join(s.Cause(err, NothingLeft), failed)
 }
 
-// LoadAgain reports how to go on with a load that stopped: its seed may have been drawn.
+// LoadAgain shows the command that continues a stopped load.
 func (a *App) LoadAgain(config *Config, command string, err error) {
 	if errors.As(err, new(*dataset.StoppedError)) {
 		fmt.Fprintln(a.Stderr, ToPaste("repeat", config.Command(command)))
 	}
 }
 
-// Discard removes a run's directory in which nothing was recorded, and the one
-// above it if stroppy chose that and nothing else is in it.
+// Discard removes a run's directory if nothing was recorded in it. It also removes RunsRoot if that is empty then.
 func Discard(dir *run.Directory, worthless ...string) (removed bool, err error) {
 	removed, err = dir.Discard(worthless...)
 	if filepath.Dir(dir.Path) == RunsRoot {
@@ -131,8 +130,7 @@ func Discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 	return removed, err
 }
 
-// place makes the run's directory, which holds the default database, and opens the database. If
-// one of them fails, nothing is left of the other.
+// place makes the run's directory and opens the database. If opening fails, the directory is removed again.
 func (a *App) place(ctx context.Context, config *Config, started time.Time) (*run.Directory, db.Database, error) {
 	_, unknown := registry.Find(config.RunDatabase(""))
 	if err := cmp.Or(unknown, config.loadedElsewhere(), config.OneProcess()); err != nil {
@@ -160,25 +158,25 @@ func (a *App) place(ctx context.Context, config *Config, started time.Time) (*ru
 	return dir, database, nil
 }
 
-// loadedElsewhere refuses a run without a load where nothing can have been loaded.
+// loadedElsewhere returns an error if a run without a load phase cannot find any loaded data.
 func (c *Config) loadedElsewhere() error {
 	switch {
 	case !c.NoLoad:
 		return nil
 	case len(c.ownFiles()) > 0:
-		return exit.Usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
+		return exit.Usagef("--no-load uses loaded data, and the default database is new: name a database with --db")
 	}
 	return c.MustExist(c.DB)
 }
 
-// NewPath is the path of the new directory that the configuration names, or of one
-// named after its start, what is done and the database.
+// NewPath returns the path for a new directory: the configured one, or a path with the time, the activity and the
+// database.
 func (c *Config) NewPath(started time.Time, what, database string) string {
 	return cmp.Or(c.Out, run.Unused(run.DefaultPath(RunsRoot, started, what, database)))
 }
 
-// DrawSeed draws the seed where the load needs one and none was given. It fits a
-// number of any language that reads the result.
+// DrawSeed draws a seed if the load needs one and none was given. The seed is small enough for the numbers of
+// JavaScript.
 func (a *App) DrawSeed(config *Config, loads bool) error {
 	if config.Seed != 0 || !loads {
 		return nil
@@ -191,18 +189,18 @@ func (a *App) DrawSeed(config *Config, loads bool) error {
 	return nil
 }
 
-// Again tells the user how to make a page that could not be made.
+// Again ends the error of a page that could not be made.
 const Again = ": `stroppy report` makes it again"
 
-// Page makes report.html in a run's directory, below its text report. A page that
-// could not be made is reported and changes no verdict.
+// Page makes report.html in a run's directory and prints its path. It prints an error instead of returning it, because
+// the page does not affect the verdict.
 func (a *App) Page(dir string, asJSON bool) {
 	if err := a.PageAgain(dir, asJSON); err != nil {
 		fmt.Fprintln(a.Stderr, a.Scrub(err.Error())+Again)
 	}
 }
 
-// PageAgain is page for the command that was asked for it, whose error it returns.
+// PageAgain is Page for a command that was asked for the page. It returns the error.
 func (a *App) PageAgain(dir string, asJSON bool) error {
 	path, err := run.WritePage(dir)
 	var damaged *report.FileError
@@ -217,7 +215,7 @@ func (a *App) PageAgain(dir string, asJSON bool) error {
 	return nil
 }
 
-// Quoted are words of a command, with a space before each.
+// Quoted returns the words for a shell, each after a space.
 func Quoted(words []string) (text string) {
 	for _, word := range words {
 		text += " " + scenario.Quote(word)
@@ -225,7 +223,7 @@ func Quoted(words []string) (text string) {
 	return text
 }
 
-// Next carries out one of several runs. Without a result the error ends them all.
+// Next carries out one of several runs. An error without a result ends the series.
 func (a *App) Next(s *Session, config *Config) (result *report.Result, dir string, err error) {
 	result, dir, err = a.Conduct(s, "run", config, run.Steps{Load: true, Check: !config.NoCheck})
 	switch {

@@ -24,8 +24,8 @@ import (
 	"stroppy/scenarios"
 )
 
-// Recorded makes the workload of a recording on a database: whatever it holds is
-// checked against the recording. One that keeps nothing holds what was recorded.
+// Recorded returns the workload of a recording, bound to a database. A volatile database counts as holding the
+// recorded data.
 func (c *Config) Recorded(database db.Database, h history.Header) (w workload.Workload, err error) {
 	spec := c.WorkloadSpec()
 	held := Config{Plan: scenario.Plan{Scenario: c.Scenario}}
@@ -40,14 +40,15 @@ func (c *Config) Recorded(database db.Database, h history.Header) (w workload.Wo
 	return held.Config.New(database, o)
 }
 
-// Config is the configuration of one call and where it came from.
+// Config is the configuration of one call.
 type Config struct {
 	scenario.Plan
 	Live  string // the URL of the cluster that was started for this run
 	Stays bool   // leave that cluster
 }
 
-// Configure merges file, variables and flags. Nothing may be left unread but idle.
+// Configure merges file, variables and flags. It returns an error for a setting that has no effect, unless idle names
+// it.
 func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (c Config, err error) {
 	defer func() {
 		if err != nil {
@@ -64,7 +65,7 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 			return c, err
 		}
 	}
-	var database scenario.Setting // that counts: of the strongest layer
+	var database scenario.Setting // of the strongest layer
 	for _, s := range slices.Concat(written, variables, flags) {
 		switch s.Key {
 		case "db":
@@ -85,7 +86,7 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 		err = c.measurable()
 	}
 	if err == nil && scenario.RedactedURL(c.DB) {
-		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
+		err = fmt.Errorf("%s is %s, where xxxxx stands for a password: put the password back", database.Source, scenario.Redact(c.DB))
 	}
 	if err == nil && c.DB != "" {
 		err = registry.CheckURL(c.DB)
@@ -94,19 +95,18 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 	return c, err
 }
 
-// measurable refuses thresholds that are none, and those on what a run without faults never has.
+// measurable returns an error for an invalid threshold, and for a threshold on faults in a run without faults.
 func (c *Config) measurable() error {
 	thresholds, err := report.ParseThresholds(c.Thresholds)
 	for _, t := range thresholds {
 		if t.OfFaults() && c.Nemesis == "" {
-			return fmt.Errorf("the threshold %q is a limit on what faults do, and there is none: give some with nemesis", t)
+			return fmt.Errorf("the threshold %q limits the effect of faults, and the run has no faults: add some with nemesis", t)
 		}
 	}
 	return err
 }
 
-// unlimited returns a note if the nodes do not get the resources that the configuration names;
-// else it is empty.
+// unlimited returns a note if the nodes do not get the configured resources, and otherwise an empty string.
 func (c *Config) unlimited() string {
 	if c.Resources == "" || c.Cluster == "" {
 		return ""
@@ -114,8 +114,7 @@ func (c *Config) unlimited() string {
 	return c.Resources + " per node need Kubernetes (--kubernetes): here the nodes share this machine without limits"
 }
 
-// scaled returns the divisor of the scenario's sizes, and what became of each; empty if they were
-// not divided.
+// scaled describes how the sizes of the scenario were divided; empty: they were not.
 func (c *Config) scaled() string {
 	switch s := c.Scale; {
 	case s.By == 0:
@@ -127,7 +126,7 @@ func (c *Config) scaled() string {
 	}
 }
 
-// ToPaste writes a command for a person to paste, behind what it is for.
+// ToPaste returns a sentence with a command to paste, after the purpose of the command.
 func ToPaste(what, command string) string {
 	if scenario.Masked(command) {
 		what = "once xxxxx is the secret again, " + what
@@ -135,17 +134,16 @@ func ToPaste(what, command string) string {
 	return what + " with: " + command
 }
 
-// keepSecret takes the URL's secrets out of everything that is shown from now on.
+// keepSecret removes the secrets of a URL from everything that is shown from now on.
 func (a *App) keepSecret(url string) { a.Hide(scenario.Scrubber(url, a.Getenv("PGPASSWORD"))) }
 
-// Hide has a function change everything that is shown from now on.
+// Hide applies a function to everything that is shown from now on.
 func (a *App) Hide(more func(string) string) {
 	before := a.Scrub
 	a.Scrub = func(text string) string { return more(before(text)) }
 }
 
-// readScenario reads a file, or the scenario of that name that is in this program: a file of
-// the same name goes before it.
+// readScenario reads a scenario from a file or, if there is no such file, the built-in scenario of that name.
 func readScenario(path string) ([]scenario.Setting, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +152,7 @@ func readScenario(path string) ([]scenario.Setting, error) {
 				return registry.Workloads().File(path, s.Data)
 			}
 		}
-		return nil, fmt.Errorf("read the scenario %s: there is no such file, and none of this name in `stroppy list scenarios`%s", path, NearScenario(path))
+		return nil, fmt.Errorf("read the scenario %s: no such file, and no scenario of this name in `stroppy list scenarios`%s", path, NearScenario(path))
 	}
 	var data []byte
 	if err == nil {
@@ -170,8 +168,7 @@ func readScenario(path string) ([]scenario.Setting, error) {
 	return registry.Workloads().File(path, data)
 }
 
-// NearScenario names the scenario of this program that may be meant, to end a sentence; empty
-// where none is near.
+// NearScenario returns the end of a sentence that suggests a built-in scenario; empty: no name is similar.
 func NearScenario(name string) string {
 	if near, found := spelling.Near(strings.TrimSuffix(name, ".yaml"), ScenarioNames()); found {
 		return "; the nearest is " + near
@@ -179,6 +176,7 @@ func NearScenario(name string) string {
 	return ""
 }
 
+// ScenarioNames returns the names of the built-in scenarios.
 func ScenarioNames() (names []string) {
 	for _, s := range scenarios.All() {
 		names = append(names, s.Name)
@@ -186,13 +184,13 @@ func ScenarioNames() (names []string) {
 	return names
 }
 
-// bind makes the configuration's workload on a database. Unless this call loads, what
-// nobody named is left to what the database holds.
+// bind binds the configured workload to a database. Unless this call loads, the loaded data decide the settings that
+// nobody named.
 func (c *Config) bind(database db.Database, loads bool) (workload.Workload, error) {
 	return c.Config.New(database, c.Options(loads || registry.IsVolatile(database)))
 }
 
-// Options returns the options that the configuration gives to its workload.
+// Options returns the options of the workload.
 func (c *Config) Options(loads bool) workload.Options {
 	o := workload.Options{Session: workload.Session{Isolation: c.Isolation, Mode: c.Mode}, Clients: c.Clients}
 	o.Given = func(name string) bool { return loads || c.Named[name] }
@@ -202,7 +200,7 @@ func (c *Config) Options(loads bool) workload.Options {
 	return o
 }
 
-// WorkloadSpec returns the configuration's workload, which was checked with its settings.
+// WorkloadSpec returns the configured workload.
 func (c *Config) WorkloadSpec() workload.Spec {
 	spec, _ := registry.Workloads().Find(c.Workload)
 	return spec

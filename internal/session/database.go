@@ -16,8 +16,8 @@ import (
 	"stroppy/internal/workload"
 )
 
-// openToRun opens the database of a run whose directory is dir. One that is watched, and has
-// no server that could take over, is refused; a cluster of this program has been seen whole.
+// openToRun opens the database of a run in the directory dir. It returns an error if a database with fail-over has no
+// server that could take over. A cluster of this program was verified at its start.
 func (c *Config) openToRun(ctx context.Context, dir string) (db.Database, error) {
 	database, err := registry.Open(ctx, c.RunDatabase(dir), c.Isolation)
 	watched, ok := database.(db.FailsOver)
@@ -30,8 +30,7 @@ func (c *Config) openToRun(ctx context.Context, dir string) (db.Database, error)
 	return database, nil
 }
 
-// ConnectFrom returns a context in which connections to the database are made from the
-// addresses that the configuration names, if it names some.
+// ConnectFrom returns a context with which connections are made from the configured local addresses, if there are any.
 func (c *Config) ConnectFrom(ctx context.Context) (context.Context, error) {
 	addresses, err := c.LocalAddresses()
 	if err != nil || len(addresses) == 0 {
@@ -42,7 +41,7 @@ func (c *Config) ConnectFrom(ctx context.Context) (context.Context, error) {
 		return ctx, err
 	}
 	if !kind.Bindable {
-		return ctx, exit.Usagef("local-address: a connection to %s: cannot be made from an address of one's choice: leave it out", kind.Schemes[0])
+		return ctx, exit.Usagef("local-address: a connection to %s: has no choice of the local address: leave the setting out", kind.Schemes[0])
 	}
 	return registry.ConnectFromThose(ctx, addresses)
 }
@@ -56,10 +55,10 @@ func (c *Config) ownFiles() []string {
 	return []string{file, file + "-wal", file + "-shm", file + "-journal"}
 }
 
-// defaultFile is where the embedded database is when no other is named.
+// defaultFile returns the file name of the default database.
 func (c *Config) defaultFile() string { return c.Workload + ".db" }
 
-// Missing says of an SQLite file, which opening would make, that it is not there.
+// Missing reports whether the URL names an SQLite file that does not exist. Opening it would create the file.
 func (c *Config) Missing(url string) bool {
 	path, ok := strings.CutPrefix(url, registry.OwnScheme+":")
 	path, _, _ = strings.Cut(path, "?")
@@ -70,7 +69,7 @@ func (c *Config) Missing(url string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MustExist refuses an SQLite file that is not there.
+// MustExist returns an error if the URL names an SQLite file that does not exist.
 func (c *Config) MustExist(url string) error {
 	if !c.Missing(url) {
 		return nil
@@ -95,9 +94,8 @@ func (c *Config) RunDatabase(dir string) string {
 	return registry.OwnScheme + ":" + filepath.Join(dir, c.defaultFile())
 }
 
-// connections is how many connections the clients of a run have open at once: each its own,
-// those in the background, and the database's monitor where it has one; of nil that is not
-// known, and it is counted.
+// connections returns the number of simultaneous connections of a run: one for each client, for each background client
+// and for the monitor. For nil it assumes a monitor.
 func (c *Config) connections(database db.Database) int {
 	n := c.Clients
 	if attended, ok := c.Config.(workload.Attended); ok {
@@ -109,11 +107,10 @@ func (c *Config) connections(database db.Database) int {
 	return n
 }
 
-// atMostClients is the advice for a run with too many clients; most is at least 1.
+// atMostClients returns the advice for a run with too many clients; most is at least 1.
 func atMostClients(most int) string { return fmt.Sprintf("give at most %d --clients", most) }
 
-// The server is asked again where there are too few, because it may still count connections
-// that have just ended.
+// If there are too few connections, the server is asked again, because it may still count closed connections.
 const (
 	admitTries = 3
 	admitPause = 300 * time.Millisecond
@@ -134,7 +131,7 @@ func (c *Config) admit(ctx context.Context, database db.Database, fewer func(mos
 		if try > 0 {
 			select {
 			case <-ctx.Done():
-				return nil // whoever ended it says so
+				return nil // the caller reports the end
 			case <-time.After(admitPause):
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// ClearLeftovers takes away what an earlier stroppy that was killed has left. That a Kubernetes
-// cluster cannot be reached now keeps nobody from using something else.
+// ClearLeftovers removes the leftovers of killed stroppy processes. It only prints an error if Kubernetes cannot be
+// reached, because other clusters can still be used.
 func (a *App) ClearLeftovers(ctx context.Context) error {
 	cleared, err := host.Clear(ctx, registry.Releasers()...)
 	if remove := registry.ObjectsClearer(); remove != nil {
@@ -35,16 +35,15 @@ func (a *App) ClearLeftovers(ctx context.Context) error {
 	return err
 }
 
-// objectsLimit bounds how long what an earlier run has left in Kubernetes may take to go.
+// objectsLimit bounds the time for the removal of leftovers in Kubernetes.
 const objectsLimit = time.Minute
 
-// keeper is a cluster that can stay when its run has ended. Keep returns its name, its namespace,
-// and the labels by which it is found.
+// keeper is a cluster that can outlive its run. Keep returns its name, its namespace and its label selector.
 type keeper interface {
 	Keep() (name, namespace, selector string, err error)
 }
 
-// Keepable says why the cluster of --cluster cannot be left, nil if it can.
+// Keepable returns an error if the cluster cannot outlive its run.
 func Keepable(text string) error {
 	kind, options, err := registry.ParseCluster(text)
 	switch {
@@ -53,13 +52,12 @@ func Keepable(text string) error {
 	case !kind.Elsewhere():
 		return exit.Usagef("--keep leaves a cluster in Kubernetes, and %s is on this machine: start one that stays with `stroppy cluster up %s`, and give its URL to --db", text, scenario.Quote(text))
 	case options.Params.Has("selector"):
-		return exit.Usagef("--keep leaves what the run has made, and the database that selector= chooses stays anyway: leave --keep out")
+		return exit.Usagef("--keep is not needed, because the database that selector= chooses stays after the run: leave --keep out")
 	}
 	return nil
 }
 
-// keep makes a cluster stay. It returns the lines that show how the cluster is used again and
-// removed.
+// keep makes a cluster outlive its run. It returns notes on how the cluster is used and removed.
 func keep(c cluster.Cluster, text string) ([]string, error) {
 	k, ok := c.(keeper)
 	if !ok {
@@ -88,7 +86,7 @@ func keep(c cluster.Cluster, text string) ([]string, error) {
 	}, nil
 }
 
-// queryOf writes parameters as --cluster takes them, with what a person can read left as it is.
+// queryOf returns parameters in the form of --cluster. It escapes only the characters that need it.
 func queryOf(params map[string]string) string {
 	escape := strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", ";", "%3B", "#", "%23")
 	var pairs []string

@@ -21,15 +21,15 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// liveServers show the runs of a feed to those who watch from outside. There may be none.
+// liveServers serves the live page and the metrics. There may be no server.
 type liveServers struct {
 	Feed    *live.Feed
 	servers []*live.Server
 	serving sync.WaitGroup
 }
 
-// OpenLive listens where the configuration asks for it. It is called before anything is started,
-// so that an address in use costs nothing.
+// OpenLive listens at the configured addresses. Call it before anything is started, because it fails if an address is
+// in use.
 func (a *App) OpenLive(c *Config) (*liveServers, error) {
 	wanted, err := wantedServers(c)
 	if err != nil {
@@ -52,7 +52,7 @@ type wantedServer struct {
 	options       live.Options
 }
 
-// wantedServers are one for the page and one for the metrics, or one for both.
+// wantedServers returns the configured servers: for the page, for the metrics, or one for both.
 func wantedServers(c *Config) (list []wantedServer, err error) {
 	for _, w := range []wantedServer{
 		{"serve", c.Serve, live.Options{Page: true, Version: registry.Version()}},
@@ -73,7 +73,7 @@ func wantedServers(c *Config) (list []wantedServer, err error) {
 	return list, nil
 }
 
-// Open begins to serve and reports where.
+// Open starts to serve and notes the addresses.
 func (l *liveServers) Open(note func(format string, args ...any)) {
 	for _, s := range l.servers {
 		l.serving.Go(s.Serve)
@@ -84,12 +84,12 @@ func (l *liveServers) Open(note func(format string, args ...any)) {
 			note("metrics on http://%s/metrics", s.Address())
 		}
 		if !s.Loopback() {
-			note("whoever reaches %s can read them: there is no password", s.Address())
+			note("anyone who reaches %s can read them: there is no password", s.Address())
 		}
 	}
 }
 
-// End shows the report that the run in dir has left, and stops serving.
+// End shows the report of the run in dir and stops serving.
 func (l *liveServers) End(dir string, notes ...string) {
 	if len(l.servers) == 0 {
 		return
@@ -107,7 +107,7 @@ func (l *liveServers) End(dir string, notes ...string) {
 	l.Close()
 }
 
-// Fail shows why there is no report, and stops serving.
+// Fail shows the reason for a missing report and stops serving.
 func (l *liveServers) Fail(why string) {
 	l.Feed.Break(why)
 	l.Close()
@@ -120,14 +120,14 @@ func (l *liveServers) Close() {
 	l.serving.Wait()
 }
 
-// part is a piece of the progress line, in full and for where there is little room.
+// part is a part of the progress line in its full and its brief form.
 type part struct {
 	full, brief string
-	weight      int // the lightest part gives way first
+	weight      int // the part with the least weight is shortened first
 }
 
-// fit puts the parts into a line of at most width characters: as many in full as
-// there is room for, then in brief, and then without the lightest.
+// fit returns a line of the parts with at most width characters. It shortens parts, and then omits parts, in the order
+// of their weights.
 func fit(lead string, parts []part, width int) string {
 	texts := make([]string, len(parts))
 	lightest := make([]int, len(parts)) // first
@@ -150,8 +150,8 @@ func fit(lead string, parts []part, width int) string {
 	return string(runes[:min(len(runes), max(width, 0))])
 }
 
-// driveParts returns the parts of the line of a load phase, in their order. rate is the number of
-// transactions that were committed in the last second.
+// driveParts returns the parts of the progress line during the load phase. rate is the number of transactions committed
+// in the last second.
 func driveParts(s run.State, rate float64, faults []fault.Record, elapsed time.Duration) []part {
 	var parts []part
 	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }
@@ -185,7 +185,7 @@ func driveParts(s run.State, rate float64, faults []fault.Record, elapsed time.D
 	return parts
 }
 
-// faultText names the last fault of those in effect, and how many others are.
+// faultText names the latest active fault and counts the others.
 func faultText(faults []fault.Record) string {
 	active := slices.DeleteFunc(slices.Clone(faults), func(f fault.Record) bool { return !f.Active() })
 	if len(active) == 0 {

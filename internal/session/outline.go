@@ -24,16 +24,16 @@ import (
 	"stroppy/internal/workload"
 )
 
-// The bounds of the faults that a plan lists.
+// These constants bound the number of faults in an outline.
 const (
 	shownFaults = 20 // all together
-	openFaults  = 3  // of each line of a script, where the run's length is not known
+	openFaults  = 3  // of each line of a script, if the length of the run is not known
 )
 
-// Outline returns what a run would do, by name and value, or the error that the run would return.
+// Outline describes a run as names and values for a dry run. It returns the error that the run would return.
 func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][2]string, err error) {
 	if config.JSON {
-		return nil, exit.Usagef("--json prints result.json, and a dry run has none: leave it out")
+		return nil, exit.Usagef("a dry run has no result.json: leave --json out")
 	}
 	if _, err := wantedServers(config); err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][
 	return rows, nil
 }
 
-// WhereRun returns a description of the run's database, and its name in the run's directory. It
-// returns an error that the cluster itself would return.
+// WhereRun describes the database of the run, and returns its name in the name of the run's directory. It returns the
+// errors that a start of the cluster would return.
 func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 	if c.Cluster != "" {
 		kind, o, err := c.clusterOptions()
@@ -148,7 +148,7 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 	return scenario.Redact(url) + ", " + about, scheme, nil
 }
 
-// DatabaseKind is the kind of the run's database, or of its cluster's nodes.
+// DatabaseKind returns the kind of the run's database, or of the nodes of its cluster.
 func (c *Config) DatabaseKind() (registry.Database, error) {
 	if c.Cluster == "" {
 		return registry.Find(c.RunDatabase(""))
@@ -163,8 +163,8 @@ func (c *Config) DatabaseKind() (registry.Database, error) {
 	})], nil
 }
 
-// unopened is a key-value store that is not open. A workload that is bound to it asks only for its
-// limits and its claim.
+// unopened is a key-value store without a connection. A workload can be bound to it, because that needs only limits
+// and a claim.
 type unopened struct {
 	db.KV
 	isolations db.Isolations
@@ -172,7 +172,7 @@ type unopened struct {
 
 func (u unopened) Claim(isolation string) (db.Claim, error) { return u.isolations.Claim(isolation) }
 
-// foresee refuses what any server of the kind would refuse of the run.
+// foresee returns the error with which every server of the kind would refuse the run.
 func (c *Config) foresee(kind registry.Database, loads bool) error {
 	if len(kind.Isolations.Levels) == 0 {
 		return nil
@@ -187,8 +187,8 @@ func (c *Config) foresee(kind registry.Database, loads bool) error {
 	return nil
 }
 
-// rehearse refuses what the database would, and returns the claim of an embedded one. That
-// needs an open database: an empty one that is thrown away.
+// rehearse returns the error with which the database would refuse the run, and the claim of an embedded database. For
+// the latter it opens an empty database and removes it again.
 func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 	kind, err := c.DatabaseKind()
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 		}
 		dir, err := os.MkdirTemp("", "stroppy-dry-run-")
 		if err != nil {
-			return claim, fmt.Errorf("make room for an empty database to hold the plan against: %w", err)
+			return claim, fmt.Errorf("make an empty database for the dry run: %w", err)
 		}
 		defer os.RemoveAll(dir)
 		_, params, found := strings.Cut(url, "?")
@@ -226,7 +226,7 @@ func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 	return w.Claim(), nil
 }
 
-// Pace describes how the clients send.
+// Pace describes the pace of the clients.
 func (c *Config) Pace() string {
 	switch {
 	case !c.Rate.Closed():
@@ -237,7 +237,7 @@ func (c *Config) Pace() string {
 	return "closed loop: each sends when the last answer is there"
 }
 
-// phases are the parts of a run, with the times since the start of the load phase.
+// phases describes the phases of a run, with times since the start of the load phase.
 func (c *Config) phases(steps run.Steps) (rows [][2]string) {
 	say := func(name, text string) { rows = append(rows, [2]string{name, text}) }
 	if steps.Load {
@@ -261,7 +261,7 @@ func (c *Config) phases(steps run.Steps) (rows [][2]string) {
 	return rows
 }
 
-// faults are the injections that the seed fixes.
+// faults lists the faults with their times, which the seed determines.
 func (c *Config) faults() (rows [][2]string) {
 	if len(c.Script) == 0 {
 		return nil
@@ -303,7 +303,7 @@ func (c *Config) checkNames() (names []string) {
 	return names
 }
 
-// claimed describes the level that the verdict is about.
+// claimed describes the isolation level of the verdict.
 func (c *Config) claimed(claim db.Claim) string {
 	switch {
 	case c.Expect != isolation.Unknown:
@@ -317,7 +317,7 @@ func (c *Config) claimed(claim db.Claim) string {
 	return fmt.Sprintf("what the database claims for its isolation level %q", c.Isolation)
 }
 
-// objectives returns the limits of a run besides its checks.
+// objectives describes the limits on the measurements of the run.
 func (c *Config) objectives() (rows [][2]string) {
 	var list []string
 	if c.MaxOutage > 0 {

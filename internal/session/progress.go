@@ -15,17 +15,17 @@ import (
 	"stroppy/internal/run"
 )
 
-// How often progress is shown: redrawn on a terminal, a line each elsewhere.
+// The intervals of the progress line: redrawn on a terminal, or a new line elsewhere.
 const (
 	redrawEvery = 250 * time.Millisecond
 	lineEvery   = 10 * time.Second
 )
 
-// usualWidth is the width of a terminal that does not report its own.
+// usualWidth is the assumed width of a terminal that does not report its width.
 const usualWidth = 80
 
-// progress shows a person how far a run is. On a terminal it redraws one line,
-// which is never longer than the terminal is wide.
+// progress shows the progress of a run. On a terminal it redraws one line, which is never longer than the terminal is
+// wide.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -54,7 +54,7 @@ func newProgress(out io.Writer, terminal bool, now func() live.Snapshot) *progre
 	return p
 }
 
-// WidthOf is how many characters a line of the terminal holds now.
+// WidthOf returns the current width of the terminal in characters.
 func WidthOf(out io.Writer) int {
 	if file, ok := out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -64,7 +64,7 @@ func WidthOf(out io.Writer) int {
 	return usualWidth
 }
 
-// Note writes a line of its own, above the one that is redrawn.
+// Note writes a line above the progress line.
 func (p *progress) Note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *progress) Note(format string, args ...any) {
 	fmt.Fprint(p.out, text) // at once, so that nothing flickers
 }
 
-// close ends the drawing and leaves a clean line.
+// close stops the drawing and erases the progress line.
 func (p *progress) close() {
 	p.end()
 	p.mu.Lock()
@@ -83,7 +83,7 @@ func (p *progress) close() {
 	p.erase()
 }
 
-// clearLine goes to the beginning of a terminal's line and empties it.
+// clearLine is the control sequence that erases a line of a terminal.
 const clearLine = "\r\x1b[K"
 
 func (p *progress) erase() {
@@ -93,8 +93,8 @@ func (p *progress) erase() {
 	}
 }
 
-// draw shows the line. On a terminal it overwrites the previous line and then clears the rest, so
-// that a line is always visible.
+// draw shows the progress line. On a terminal it overwrites the previous line and then erases the rest, which avoids
+// flicker.
 func (p *progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func left(s run.State, elapsed time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// notes is where a person is shown how far a call is.
+// notes returns the writer for progress and notes.
 func (a *App) notes() io.Writer {
 	if a.Quiet {
 		return io.Discard

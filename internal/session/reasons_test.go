@@ -12,7 +12,7 @@ import (
 func TestEachReasonIsPrintedOnce(t *testing.T) {
 	a := &App{Scrub: scenario.Scrubber("")}
 	for text, want := range map[string][]string{
-		"":                         {"it failed and did not say why"},
+		"":                         {"it failed without a message"},
 		"one":                      {"one"},
 		"start: a\nb\nb\r\n":       {"start: a", "b"},
 		"start: a, for b\nb\nc":    {"start: a, for b", "c"},

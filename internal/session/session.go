@@ -21,18 +21,17 @@ import (
 	"stroppy/internal/workload"
 )
 
-// ErrInterrupted is the cause of a call that a person ended.
+// ErrInterrupted is the cause of an interrupted call.
 var ErrInterrupted = errors.New("interrupted: " + RecordsLeft)
 
-// RecordsLeft, NothingLeft and halfLeft describe the state after a call that a person ended.
+// RecordsLeft, NothingLeft and HalfLeft describe what an interrupted call has left.
 const (
-	RecordsLeft = "what was recorded until then is kept"
+	RecordsLeft = "the recording so far is kept"
 	NothingLeft = "nothing was recorded"
 	HalfLeft    = "the load is not finished"
 )
 
-// interruption is the error of a call that a person ended. It wraps the failure that followed,
-// which is not a reason.
+// interruption is the error of an interrupted call. It wraps the failure that followed the interrupt.
 type interruption struct {
 	left string
 	err  error
@@ -42,20 +41,20 @@ func (e *interruption) Error() string { return "interrupted: " + e.left }
 
 func (e *interruption) Unwrap() error { return e.err }
 
-// Session is a call that a person can end while it runs. It is a run.Progress: what
-// its feed gets is shown to the person, and to those who watch from outside.
+// Session is a call that the user can interrupt. It is a run.Progress, and shows the progress to the user and, through
+// its feed, to live pages.
 type Session struct {
 	Context   context.Context
 	interrupt chan struct{} // closed by the first signal during the load phase
 	*live.Feed
 	*progress
 	Stop func()
-	dir  string // that was shown as the run's; empty: none was
-	// loaded are the databases that runs of this session have loaded, by URL.
+	dir  string // the shown run directory; empty: none was shown
+	// loaded holds the URLs of the databases that this session has loaded.
 	loaded map[string]bool
 }
 
-// Fault shows a fault that was injected, and again when it was healed.
+// Fault shows an injected fault, and shows it again after its heal.
 func (s *Session) Fault(f fault.Record) {
 	s.Feed.Fault(f)
 	switch {
@@ -72,20 +71,20 @@ func (s *Session) Fault(f fault.Record) {
 	}
 }
 
-// Violation shows that a check has found one while the load phase goes on.
+// Violation shows a violation that was found during the load phase.
 func (s *Session) Violation(name, what string) {
 	first, _, _ := strings.Cut(what, "\n")
 	s.Note("violation of %s: %s", name, first)
 }
 
-// named shows in which directory the run is.
+// named shows the directory of the run.
 func (s *Session) named(dir string) {
 	s.Note("run directory %s", dir)
 	s.Named(filepath.Base(dir))
 	s.dir = dir
 }
 
-// unnamed takes that back of a directory that was removed again, if it was shown.
+// unnamed reports that a directory was removed again, if named has shown it.
 func (s *Session) unnamed(dir string) {
 	if s.dir == dir {
 		s.Note("the run directory is removed again: nothing was recorded")
@@ -119,7 +118,7 @@ func (a *App) Begin(feed *live.Feed) *Session {
 	go func() {
 		came := next()
 		if now := s.Snapshot(); came && (now.Phase == live.PhaseDrive || closed && slices.Contains(now.Phases, live.PhaseDrive)) {
-			s.Note("The load phase ends early and what it did is checked; once more ends everything.")
+			s.Note("The load phase ends early and is then checked. One more interrupt ends everything.")
 			close(s.interrupt)
 			came = next()
 		}
@@ -137,7 +136,7 @@ func (a *App) Begin(feed *live.Feed) *Session {
 	return s
 }
 
-// reportOverwrite has a load report what it replaces, unless a run of this session has loaded that.
+// reportOverwrite makes a load report the data that it replaces, unless this session has loaded them.
 func (s *Session) reportOverwrite(w workload.Workload, url string) {
 	if s.loaded[url] {
 		return
@@ -151,9 +150,9 @@ func (s *Session) reportOverwrite(w workload.Workload, url string) {
 	s.loaded[url] = true
 }
 
-// checkable adds the command that checks a recording to the error of a run that a person ended. If
-// the database went away, it shows the command as a note. A database outside this process is
-// named, because its end state can still be downloaded.
+// checkable adds to the error of an interrupted run the command that checks its recording. If the database became
+// unreachable, it shows the command as a note. The command names a database outside this process, whose end state can
+// still be downloaded.
 func (s *Session) checkable(err error, config *Config, dir string) error {
 	command := "stroppy check " + scenario.Quote(dir)
 	if config.DB != "" && !registry.Embedded(config.DB) {
@@ -174,7 +173,7 @@ func holdsHistory(dir string) bool {
 	return err == nil
 }
 
-// Cause replaces the error of a call that a person ended by what is left of it.
+// Cause replaces the error of an interrupted call by a description of what the call has left.
 func (s *Session) Cause(err error, left string) error {
 	if err != nil && errors.Is(context.Cause(s.Context), ErrInterrupted) {
 		return exit.With(exit.Failed, &interruption{left, err})

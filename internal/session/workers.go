@@ -25,22 +25,22 @@ import (
 	"stroppy/internal/workers"
 )
 
-// workersFolder is where a run's workers record, in its directory.
+// workersFolder is the folder in the run's directory in which workers record.
 const workersFolder = "workers"
 
-// assigned are the settings of a run as its workers get them.
+// assigned holds the settings of a run for its workers.
 type assigned struct {
 	Settings [][2]string
 	Named    []string
 }
 
-// runWorkers are the workers of one run.
+// runWorkers holds the workers of one run.
 type runWorkers struct {
 	*workers.Coordinator
 	generator *workers.Generator
 }
 
-// OneProcess refuses workers on a database that is in the memory of one process.
+// OneProcess returns an error if the run has several workers and a database that only one process can open.
 func (c *Config) OneProcess() error {
 	kind, err := registry.Find(c.RunDatabase(""))
 	if c.Workers == 0 || err != nil || !kind.InMemory {
@@ -50,14 +50,13 @@ func (c *Config) OneProcess() error {
 		"take another database", c.Workers, kind.Schemes[0])
 }
 
-// oneMachine refuses workers of other machines on a database that only this one can open, or where
-// they cannot join.
+// oneMachine returns an error if workers of other machines cannot open the database or cannot join.
 func (c *Config) oneMachine() error {
 	if c.WorkersListen == "" {
 		return nil
 	}
 	if url := c.RunDatabase(""); c.Cluster == "" && registry.Embedded(url) {
-		return exit.Usagef("workers join from other machines, and %s is a file of this one: leave "+
+		return exit.Usagef("workers join from other machines, and %s is a file on this machine: leave "+
 			"--workers-listen out, or name a server with --db", scenario.Redact(url))
 	}
 	if _, err := live.Address(c.WorkersListen); err != nil {
@@ -66,8 +65,7 @@ func (c *Config) oneMachine() error {
 	return nil
 }
 
-// startWorkers starts those that the configuration asks for, or lets them join; nil where it asks
-// for none.
+// startWorkers starts the configured workers, or lets them join. It returns nil if none are configured.
 func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, dir string) (_ *runWorkers, err error) {
 	if config.Workers == 0 {
 		return nil, nil
@@ -108,14 +106,14 @@ func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, di
 	return &runWorkers{Coordinator: c}, nil
 }
 
-// podCluster is a cluster beside whose nodes workers can run.
+// podCluster is a cluster that can run workers as pods.
 type podCluster interface {
 	InsideURL() (string, error) // of the database, for them
 	NearAddress() (string, error)
 	StartWorkers(ctx context.Context, count int, address, token string) error
 }
 
-// podsFor is the cluster of the run where workers can be pods, and the database's URL for them.
+// podsFor returns the cluster for workers as pods, and the URL of the database for these pods.
 func (r *Cluster) podsFor() (pods podCluster, url string, err error) {
 	if r != nil {
 		if pods, ok := r.cluster.(podCluster); ok {
@@ -127,8 +125,8 @@ func (r *Cluster) podsFor() (pods podCluster, url string, err error) {
 		"with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
 }
 
-// startPods starts the workers as pods, which join this program at an address that they reach. An
-// error of the start ends the wait for them by fail.
+// startPods starts the workers as pods, which join this process. It passes an error of the start to fail, which ends the
+// wait for the workers.
 func (a *App) startPods(ctx context.Context, fail context.CancelCauseFunc, config *Config, pods podCluster, o *workers.Options) (err error) {
 	if config.WorkersListen != "" {
 		o.Listen, err = live.Address(config.WorkersListen)
@@ -150,7 +148,7 @@ func (a *App) startPods(ctx context.Context, fail context.CancelCauseFunc, confi
 	return nil
 }
 
-// startHere has the workers started as processes of this machine.
+// startHere makes the coordinator start the workers as processes of this machine.
 func (a *App) startHere(o *workers.Options) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -163,12 +161,12 @@ func (a *App) startHere(o *workers.Options) error {
 	return nil
 }
 
-// workerEnvironment is this call's without the settings, which the workers are given.
+// workerEnvironment returns the environment of this call without settings, which workers get in another way.
 func (a *App) workerEnvironment() []string {
 	return slices.DeleteFunc(slices.Clone(a.Environ), func(v string) bool { return strings.HasPrefix(v, scenario.Prefix) })
 }
 
-// assign are the settings that a worker opens its clients by.
+// assign returns the settings with which a worker opens its clients.
 func (c *Config) assign(url string) assigned {
 	list := assigned{Settings: [][2]string{{"db", url}}}
 	for _, one := range c.Settings() {
@@ -182,7 +180,7 @@ func (c *Config) assign(url string) assigned {
 	return list
 }
 
-// notAssigned are the settings that concern the run alone.
+// notAssigned lists the settings that workers do not need.
 var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // config returns the configuration of an assignment.

@@ -190,7 +190,7 @@ func TestRefusedWorkersLearnWhy(t *testing.T) {
 		t.Errorf("who has joined is %q", w)
 	}
 	for want, err := range map[string]error{
-		"another token than this worker": try(func(*Worker) {}, NewToken()),
+		"the run at that address has another token": try(func(*Worker) {}, NewToken()),
 		"use the same program":           try(func(w *Worker) { w.Version = "old" }, f.token),
 		"another worker has that":        try(func(w *Worker) { w.Index = 1 }, f.token),
 		"the last one is 1":              try(func(w *Worker) { w.Index = 2 }, f.token),

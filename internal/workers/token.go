@@ -103,7 +103,7 @@ func (i *identity) admit(conn net.Conn) (*channel, error) {
 }
 
 // errOther means that the other side does not have the token.
-var errOther = errors.New("whoever answers there has another token than this worker: give the run's own")
+var errOther = errors.New("the run at that address has another token: give this worker the token of the run")
 
 // join connects to the coordinator with the same token.
 func (i *identity) join(ctx context.Context, address string) (*channel, error) {

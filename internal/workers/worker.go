@@ -107,7 +107,7 @@ func (s *session) introduce() error {
 	}
 	switch {
 	case err != nil:
-		err = fmt.Errorf("it does not answer, so that it has another token, or no workers: %w", err)
+		err = fmt.Errorf("no answer: the run may have another token, or no workers: %w", err)
 	case m.Refused != "":
 		err = fmt.Errorf("it refuses this worker: %s", m.Refused)
 	case m.Welcome == nil:

@@ -160,4 +160,4 @@ func (c *channel) greeting() (*message, error) {
 const OwnFolder = "recorded"
 
 // errClock is the error of a started worker with another clock.
-var errClock = errors.New("its clock is not that of this process, so that times could not be compared: run the workers on the machine of the run")
+var errClock = errors.New("its clock is not the clock of this process: run the workers on the machine of the run")

@@ -77,12 +77,6 @@ func (p published) differences(l *matrix.Level) (list []difference) {
 	return list
 }
 
-// explained reports whether a difference has its reason on the page: Hermitage has no reader that
-// writes between its reads.
-func (p published) explained(d difference) bool {
-	return strings.HasPrefix(p.product, "MySQL") && p.level == "repeatable read" && d == difference{schedule.OTV, "✓", "some"}
-}
-
 // compared writes the comparison with what Hermitage publishes.
 func compared(t *bytes.Buffer, list []*matrix.Matrix) {
 	t.WriteString("\n## Beside Hermitage\n\nHermitage publishes a table of the same kind, made by hand. Its ✓ is *(✓)* or *✓* here, its — is *seen* or *some*, its R/O is *some*.\n\n" +

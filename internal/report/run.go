@@ -56,7 +56,10 @@ func (r *Result) Findings(witness int) (list []FirstFinding) {
 		if !c.Required || c.Status != "invalid" {
 			continue
 		}
-		f := FirstFinding{Check: c.Name, Detail: c.FirstText(), Witness: c.Witness[:min(len(c.Witness), witness)]}
+		f := FirstFinding{Check: c.Name, Detail: FirstLine(c.Detail), Witness: c.Witness[:min(len(c.Witness), witness)]}
+		if len(c.Findings) > 0 {
+			f.Detail = c.Findings[0].Text
+		}
 		if r.Violations != nil {
 			for _, of := range r.Violations.Checks {
 				if of.Check == c.Name {
@@ -67,14 +70,6 @@ func (r *Result) Findings(witness int) (list []FirstFinding) {
 		list = append(list, f)
 	}
 	return list
-}
-
-// FirstText returns the first finding of a check, or its detail if it has none.
-func (c *Check) FirstText() string {
-	if len(c.Findings) > 0 {
-		return c.Findings[0].Text
-	}
-	return FirstLine(c.Detail)
 }
 
 // FirstLine returns the first line of a text.
@@ -402,14 +397,6 @@ const runDir = "RUN_DIR"
 // levels are the levels that a check decides as a whole, by the name of the check.
 var levels = map[string]string{"serializable": "serializable", "strict": "strictly serializable"}
 
-// shortStatus is the status of a check that is for information, in a narrow column.
-func (c Item) shortStatus() string {
-	if c.Status == "invalid" {
-		return "no, and not claimed"
-	}
-	return c.Status + ", not claimed"
-}
-
 func pageCheck(c Check) Item {
 	p := Item{
 		Name: c.Name, Status: c.Status, Shown: Capital(c.Status), Required: c.Required, Detail: c.Detail,
@@ -528,7 +515,8 @@ func notes(r *Result, live bool) []Note {
 		}
 		for _, i := range a.Intervals {
 			if i.LostFromSeconds != nil {
-				n.Warn("%s", i.lostText())
+				n.Warn("%s acknowledged %s writes from %s to %s: %s are lost, the first of them acknowledged at %s.", i.Server, Group(i.Acknowledged),
+					atText(i.FromSeconds), atText(i.ToSeconds), Perhaps(i.Lost, Group), atText(*i.LostFromSeconds))
 			}
 		}
 	}

@@ -562,12 +562,6 @@ func (o *Overlap) text() string {
 		took, seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
 }
 
-// lostText returns a sentence about writes that were acknowledged and lost.
-func (a *Acknowledged) lostText() string {
-	return fmt.Sprintf("%[2]s acknowledged %[1]s writes from %[3]s to %[4]s: %[5]s are lost, the first of them acknowledged at %[6]s.",
-		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
-}
-
 // countText counts the acknowledged writes of an overlap, and the lost ones among them.
 func (a *Acknowledged) countText() string {
 	text := Group(a.Acknowledged) + " then"

@@ -320,8 +320,10 @@ func (t *text) check(c Item, all bool) {
 	switch {
 	case c.Status == notApplicable:
 		lead += t.paint(faint, fmt.Sprintf("%-21s", c.Status))
+	case !c.Required && c.Status == "invalid":
+		lead += t.paint(faint, fmt.Sprintf("%-21s", "no, and not claimed"))
 	case !c.Required:
-		lead += t.paint(faint, fmt.Sprintf("%-21s", c.shortStatus()))
+		lead += t.paint(faint, fmt.Sprintf("%-21s", c.Status+", not claimed"))
 	case c.Status == "invalid":
 		lead += t.status(c.Status, "INVALID")
 	default:

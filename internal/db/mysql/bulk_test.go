@@ -25,7 +25,7 @@ func eachLoad(t *testing.T, test func(t *testing.T, d *Database)) {
 	}
 }
 
-func TestBulkLoadKeepsTextExact(t *testing.T) {
+func TestBulkLoadKeepsTextUnchanged(t *testing.T) {
 	eachLoad(t, func(t *testing.T, d *Database) {
 		for _, tc := range []struct {
 			name           string
@@ -58,7 +58,7 @@ func TestBulkLoadKeepsTextExact(t *testing.T) {
 	})
 }
 
-func TestBulkLoadIsAllOrNothing(t *testing.T) {
+func TestFailedBulkLoadLeavesNothing(t *testing.T) {
 	eachLoad(t, func(t *testing.T, d *Database) {
 		keyed := thingsTable[:len(thingsTable)-len(") ENGINE=InnoDB")] + ", PRIMARY KEY (id)) ENGINE=InnoDB"
 		for _, tc := range []struct {
@@ -120,7 +120,7 @@ func TestBulkLoadIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestBulkLoadThatIsCancelled(t *testing.T) {
+func TestCancelledBulkLoadLeavesNothing(t *testing.T) {
 	eachLoad(t, func(t *testing.T, d *Database) {
 		ctx, cancel := context.WithCancel(t.Context())
 		endless := sqltest.Some(1<<40, text)

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-func TestURLParameters(t *testing.T) {
+func TestURLIsParsedWithoutRevealingPassword(t *testing.T) {
 	for _, url := range []string{
 		"postgres://u:" + secret + "@h/d",
 		"mysql://u:" + secret + "@h",
@@ -114,7 +114,7 @@ func TestFootprintGrowsWithTheData(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatFail(t *testing.T) {
+func TestConnectionErrorsAreClassified(t *testing.T) {
 	m := start(t, map[string]string{"max-connections": "12", "wait-timeout": "28800"})
 	d := drivertest.Open(t, Open, m.URL())
 	sqltest.Execute(t, d, "CREATE USER reader IDENTIFIED BY '"+secret+"'", "CREATE DATABASE closed", "CREATE TABLE hidden (n INT)",
@@ -170,7 +170,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
-func TestServersThatDoNotAnswer(t *testing.T) {
+func TestSilentServersAreReportedInTime(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +208,8 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 // hostOf returns the address of a server for a URL.
 func hostOf(m *mysqlcluster.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
 
-// TestSeveralHosts uses two independent servers as a primary and its replica.
-func TestSeveralHosts(t *testing.T) {
+// TestSessionsUseThePrimaryOfSeveralHosts uses two independent servers as a primary and its replica.
+func TestSessionsUseThePrimaryOfSeveralHosts(t *testing.T) {
 	a, b := start(t, map[string]string{"server-id": "1"}), start(t, map[string]string{"server-id": "2"})
 	url := "mysql://plain:" + secret + "@" + hostOf(a) + "," + hostOf(b) + "/test?timeout=1s"
 	for _, m := range []*mysqlcluster.Server{a, b} {
@@ -273,7 +273,7 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-func TestTLSAndCompression(t *testing.T) {
+func TestTLSAndCompressionFollowTheURL(t *testing.T) {
 	certificate, key := drivertest.Certificate(t)
 	m := start(t, map[string]string{"ssl-cert": certificate, "ssl-key": key})
 	_, err := Open(t.Context(), m.URL()+"?tls=true")
@@ -303,8 +303,8 @@ func TestTLSAndCompression(t *testing.T) {
 	}
 }
 
-// TestGalera checks that a cluster of one node is distinguished from a plain server.
-func TestGalera(t *testing.T) {
+// TestGaleraIsDetected checks that a cluster of one node is distinguished from a plain server.
+func TestGaleraIsDetected(t *testing.T) {
 	const library = "/usr/lib/galera/libgalera_smm.so"
 	if _, err := os.Stat(library); err != nil {
 		t.Skip("skipped engine: galera: install the Debian package galera-4")

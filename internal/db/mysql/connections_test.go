@@ -13,8 +13,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFreeConnections checks that the tightest limit for a user is found, and that open sessions reduce it.
-func TestFreeConnections(t *testing.T) {
+// TestOpenSessionsReduceFreeConnections checks that the tightest limit for a user is found, and that open sessions
+// reduce the free connections.
+func TestOpenSessionsReduceFreeConnections(t *testing.T) {
 	server := start(t, map[string]string{"max-connections": "60", "max-user-connections": "30"})
 	for _, sql := range []string{
 		"CREATE USER teller IDENTIFIED BY 'x'", "CREATE USER narrow IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 4",
@@ -68,9 +69,9 @@ func TestFreeConnections(t *testing.T) {
 	})
 }
 
-// TestFreeConnectionsProxied checks that nothing is known behind a proxy with its own connection numbers, and
-// that the server's figures hold behind a transparent one.
-func TestFreeConnectionsProxied(t *testing.T) {
+// TestFreeConnectionsBehindProxy checks that free connections are unknown behind a proxy with its own connection
+// numbers. Behind a transparent proxy, the server's figures hold.
+func TestFreeConnectionsBehindProxy(t *testing.T) {
 	server := start(t, nil)
 	for _, renumber := range []bool{false, true} {
 		url := drivertest.Relay(t, server.URL(), func(client, backend net.Conn) {

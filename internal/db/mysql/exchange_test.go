@@ -15,8 +15,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestAffectedRowsAreCounted runs Counted statements alone, together, and with statements that return rows,
-// from which they must be sent separately.
+// TestAffectedRowsAreCounted checks the counts of affected rows of statements that are sent alone, together, or
+// with statements that return rows.
 func TestAffectedRowsAreCounted(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
@@ -63,8 +63,9 @@ func TestAffectedRowsAreCounted(t *testing.T) {
 	}
 }
 
-// TestCallsAmongStatements has a CALL first, in the middle, last and twice, and counts the markers.
-func TestCallsAmongStatements(t *testing.T) {
+// TestProcedureCallsMixWithStatements checks the results of a transaction with a CALL at its start, middle or end,
+// or with two.
+func TestProcedureCallsMixWithStatements(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	sqltest.Execute(t, d, "CREATE PROCEDURE three(IN n BIGINT) BEGIN SELECT n; UPDATE accounts SET version = n; SELECT n + 1; SELECT n + 2; END",
@@ -106,9 +107,9 @@ func TestCallsAmongStatements(t *testing.T) {
 	}
 }
 
-// TestRefusedStatementsDecideTheOutcome checks the class of an error. The server may have reached COMMIT
+// TestRefusedStatementIsUnknownIfCommitWasReached checks the class of an error. The server may have reached COMMIT
 // unless missing rows show otherwise.
-func TestRefusedStatementsDecideTheOutcome(t *testing.T) {
+func TestRefusedStatementIsUnknownIfCommitWasReached(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	refuse := func(number int) sqltest.Statement {
@@ -157,9 +158,9 @@ func TestRefusedStatementsDecideTheOutcome(t *testing.T) {
 	}
 }
 
-// TestUndeclaredRows checks that a statement without declared columns fails if its rows could be mistaken for
-// another statement's.
-func TestUndeclaredRows(t *testing.T) {
+// TestUndeclaredResultColumnsAreRefused checks that a statement without declared columns fails if its rows could
+// be mistaken for another statement's rows.
+func TestUndeclaredResultColumnsAreRefused(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	undeclared := sqltest.With(&db.Statement{SQL: "SELECT balance, version FROM accounts WHERE ban = 1"}, nil)
@@ -231,8 +232,9 @@ func (e *editor) serve(conn net.Conn) {
 	}
 }
 
-// TestAnswersThatEnd checks that a commit is unknown if the answers end early, even if it was done.
-func TestAnswersThatEnd(t *testing.T) {
+// TestTruncatedAnswerMakesCommitUnknown checks that a commit is unknown if the answers end early, even if it was
+// applied.
+func TestTruncatedAnswerMakesCommitUnknown(t *testing.T) {
 	m, url := fresh(t)
 	direct := drivertest.Open(t, Open, url)
 	bank.Make(t, direct, 2)

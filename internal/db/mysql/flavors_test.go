@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestFlavors checks that servers are distinguished by their descriptions. The descriptions of Percona Server
-// and TiDB come from their documentation.
-func TestFlavors(t *testing.T) {
+// TestProductsAreDistinguished checks that servers are distinguished by their descriptions. The descriptions of
+// Percona Server and TiDB come from their documentation.
+func TestProductsAreDistinguished(t *testing.T) {
 	for _, tc := range []struct{ version, comment, replication, name string }{
 		{"9.7.4-2", "(Debian)", "", "MySQL"},
 		{"8.0.46", "MySQL Community Server - GPL", "group", "MySQL Group Replication"},
@@ -34,8 +34,8 @@ func TestFlavors(t *testing.T) {
 	}
 }
 
-// TestTiDB checks the documented levels, constraints and errors of TiDB.
-func TestTiDB(t *testing.T) {
+// TestTiDBHasItsOwnLevelsAndErrors checks the documented levels, constraints and errors of TiDB.
+func TestTiDBHasItsOwnLevelsAndErrors(t *testing.T) {
 	const rc, si = isolation.ReadCommitted, isolation.SnapshotIsolation
 	for _, tc := range []struct {
 		mode, noRetry        string

@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestLostUpdate checks that writing back a value that was read overwrites concurrent commits, unless the isolation
-// claims more than read committed.
-func TestLostUpdate(t *testing.T) {
+// TestLostUpdateOccursOnlyAtWeakIsolation checks that writing back a value that was read overwrites concurrent
+// commits, unless the isolation claims more than read committed.
+func TestLostUpdateOccursOnlyAtWeakIsolation(t *testing.T) {
 	_, url := fresh(t)
 	plain := drivertest.Open(t, Open, url)
 	bank.Make(t, plain, 2)
@@ -78,9 +78,9 @@ func TestLostUpdate(t *testing.T) {
 	}
 }
 
-// TestSerializable runs two transactions that read both accounts and write one each. One waits for the other, so one
-// is the victim of a deadlock.
-func TestSerializable(t *testing.T) {
+// TestSerializablePreventsWriteSkew checks that one of two transactions that read both accounts and write one each
+// is aborted.
+func TestSerializablePreventsWriteSkew(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	ctx := t.Context()
@@ -119,9 +119,9 @@ func TestSerializable(t *testing.T) {
 	})
 }
 
-// TestSnapshot checks that a read-only transaction sees only the state at its beginning, at the isolation named by
-// the dialect.
-func TestSnapshot(t *testing.T) {
+// TestReadOnlyTransactionSeesOneSnapshot checks that a read-only transaction sees only the state at its beginning,
+// at the isolation named by the dialect.
+func TestReadOnlyTransactionSeesOneSnapshot(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	ctx := t.Context()

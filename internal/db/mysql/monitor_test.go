@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestMonitor checks that samples show the work of sessions and a waiting lock, and that a monitor reconnects
-// after its connection was killed.
-func TestMonitor(t *testing.T) {
+// TestMonitorSamplesWorkAndReconnects checks that samples show the work of sessions and a waiting lock, and that a
+// monitor reconnects after its connection was killed.
+func TestMonitorSamplesWorkAndReconnects(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT) ENGINE=InnoDB", "INSERT INTO counter VALUES (1, 0)")
 	m := drivertest.Monitor(t, d)

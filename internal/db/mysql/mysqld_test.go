@@ -44,9 +44,9 @@ func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	return c
 }
 
-// TestMySQL opens a MySQL server with settings that are words, including reserved ones, and defines a
-// procedure twice.
-func TestMySQL(t *testing.T) {
+// TestMySQLAcceptsSettingsAndProcedures checks a MySQL server with settings that are words, including reserved
+// words, and defines a procedure twice.
+func TestMySQLAcceptsSettingsAndProcedures(t *testing.T) {
 	server := startMySQL(t, nil)
 	d := drivertest.Open(t, Open, server+"?transaction_isolation=READ-COMMITTED&time_zone=SYSTEM&innodb_strict_mode=OFF&max_sort_length=4*512")
 	info, err := d.Info(t.Context())
@@ -59,9 +59,9 @@ func TestMySQL(t *testing.T) {
 	sqltest.Procedures(t, d, &bank)
 }
 
-// TestGroupReplication runs a group of one member, which has the requirements of a group with several
-// primaries.
-func TestGroupReplication(t *testing.T) {
+// TestGroupReplicationWorksWithOneMember checks a group of one member, which has the requirements of a group with
+// several primaries.
+func TestGroupReplicationWorksWithOneMember(t *testing.T) {
 	port, err := host.FreePort(t.Context())
 	drivertest.Must(t, err)
 	group := "127.0.0.1:" + strconv.Itoa(port)
@@ -109,9 +109,9 @@ func TestGroupReplication(t *testing.T) {
 	}
 }
 
-// TestGroupSessionWaits delays what a member must apply: a new session waits for it, although transactions at
-// its consistency do not.
-func TestGroupSessionWaits(t *testing.T) {
+// TestNewGroupSessionWaitsForPendingChanges checks that a new session waits for changes that a member must still
+// apply, although transactions at its consistency do not wait.
+func TestNewGroupSessionWaitsForPendingChanges(t *testing.T) {
 	c := startServers(t, 2, url.Values{"consistency": {"EVENTUAL"}})
 	leader, err := c.Leader(t.Context())
 	drivertest.Must(t, err)

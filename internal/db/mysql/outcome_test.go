@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-func TestConstraints(t *testing.T) {
+func TestConstraintViolationsAreClassified(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
 	insertAccount := &db.Statement{SQL: "INSERT INTO accounts VALUES (?, ?, ?, 0, 0, 0)", Params: []db.Type{db.Text, db.Integer, db.Decimal}}
@@ -28,7 +28,7 @@ func TestConstraints(t *testing.T) {
 	})
 }
 
-func TestConflicts(t *testing.T) {
+func TestConflictIsAborted(t *testing.T) {
 	_, url := fresh(t)
 	d := drivertest.Open(t, Open, url)
 	bank.Make(t, d, 3)
@@ -78,7 +78,7 @@ func killed(t *testing.T, s *session, d *Database, kill string, run func() error
 	return <-done
 }
 
-func TestKilledInATransaction(t *testing.T) {
+func TestKilledConnectionAppliesNothing(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	sleep := sqltest.With(&db.Statement{SQL: "SELECT SLEEP(600)", Columns: []db.Type{db.Integer}}, nil)
@@ -123,9 +123,9 @@ func TestKilledInATransaction(t *testing.T) {
 	}
 }
 
-// TestInterruptedCommits makes commits wait, once before and once after they are done, and kills the server
-// meanwhile.
-func TestInterruptedCommits(t *testing.T) {
+// TestInterruptedCommitIsUnknown makes commits wait, once before and once after they are applied, and kills the
+// server meanwhile.
+func TestInterruptedCommitIsUnknown(t *testing.T) {
 	m := start(t, map[string]string{"log-bin": "binlog", "rpl-semi-sync-master-timeout": "600000"})
 	d := drivertest.Open(t, Open, m.URL())
 	bank.Make(t, d, 2)
@@ -190,24 +190,25 @@ func TestInterruptedCommits(t *testing.T) {
 	}
 }
 
-func TestRestartBetweenTransactions(t *testing.T) {
+func TestSessionsSurviveRestarts(t *testing.T) {
 	m := start(t, nil)
 	sqltest.Restarts(t, m, drivertest.Open(t, Open, m.URL()), &bank)
 }
 
-func TestFrozenServer(t *testing.T) {
+func TestCommitToFrozenServerIsUnknown(t *testing.T) {
 	m := start(t, nil)
 	d := drivertest.Open(t, Open, m.URL()+"?timeout=500ms")
 	sqltest.Frozen(t, m, d, &bank, impatient(d))
 }
 
-func TestSlowStatementsOutsideTransactions(t *testing.T) {
+func TestSlowStatementOutsideTransactionIsNotTimedOut(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Slow(t, d, &db.Statement{SQL: "SELECT SLEEP(0.3)", Columns: []db.Type{db.Integer}}, impatient(d))
 }
 
-// TestServerMadeReadOnly checks that a commit refused for this reason was not done.
-func TestServerMadeReadOnly(t *testing.T) {
+// TestReadOnlyServerAppliesNoCommit checks that a commit refused by a server that became read-only was not
+// applied.
+func TestReadOnlyServerAppliesNoCommit(t *testing.T) {
 	m := start(t, nil)
 	d := drivertest.Open(t, Open, m.URL())
 	bank.Make(t, d, 2)

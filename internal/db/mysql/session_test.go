@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestResultsAreTheSame runs the same transactions one by one, in one round trip, and in two.
-func TestResultsAreTheSame(t *testing.T) {
+// TestResultsAreEqualInAllModes runs the same transactions statement by statement, in one round trip, and in two.
+func TestResultsAreEqualInAllModes(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
 	sqltest.Execute(t, d, "CREATE TABLE things (id BIGINT PRIMARY KEY, i BIGINT, m DECIMAL(20,2), s VARCHAR(40))",
@@ -64,8 +64,8 @@ func moneyValues() []int64 {
 	return values
 }
 
-// TestDecimalsAreExact sends money in both directions, through arithmetic, and lets the server print it.
-func TestDecimalsAreExact(t *testing.T) {
+// TestDecimalRoundTrip sends money in both directions and through arithmetic, and lets the server print it.
+func TestDecimalRoundTrip(t *testing.T) {
 	d := openFresh(t)
 	echo := &db.Statement{
 		SQL:     "SELECT ?, 0.01 + ? - 0.01, CAST(CAST(? * 100 AS DECIMAL(30,0)) AS CHAR)",
@@ -91,8 +91,8 @@ func TestDecimalsAreExact(t *testing.T) {
 	})
 }
 
-// TestTextIsExact sends every ASCII character, for any meaning of quotes and backslashes.
-func TestTextIsExact(t *testing.T) {
+// TestTextRoundTrip sends every ASCII character, for any meaning of quotes and backslashes.
+func TestTextRoundTrip(t *testing.T) {
 	_, url := fresh(t)
 	echo := &db.Statement{SQL: "SELECT ?, CHAR_LENGTH(?)", Params: []db.Type{db.Text, db.Text}, Columns: []db.Type{db.Text, db.Integer}}
 	var texts [][]byte
@@ -122,7 +122,7 @@ func TestTextIsExact(t *testing.T) {
 	}
 }
 
-func TestUnreadableResults(t *testing.T) {
+func TestResultsOfWrongTypeAreRefused(t *testing.T) {
 	d := openFresh(t)
 	types := map[string]db.Type{
 		"SELECT 0.005": db.Decimal, "SELECT 1.5": db.Integer, "SELECT 1e0": db.Decimal, "SELECT 1e30": db.Integer,
@@ -139,7 +139,7 @@ func TestUnreadableResults(t *testing.T) {
 	}
 }
 
-func TestBadStatements(t *testing.T) {
+func TestInvalidStatementsAreFatal(t *testing.T) {
 	one := func(sql string, params ...db.Type) sqltest.Statement {
 		return sqltest.With(&db.Statement{SQL: sql, Params: params}, make([]db.Value, len(params)))
 	}
@@ -154,7 +154,7 @@ func TestBadStatements(t *testing.T) {
 	})
 }
 
-func TestRollbackAndReadOnly(t *testing.T) {
+func TestRollbackUndoesAndReadOnlyRefusesWrites(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Rollbacks(t, d, &bank)
 	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -168,8 +168,8 @@ func TestRollbackAndReadOnly(t *testing.T) {
 	})
 }
 
-// TestLargeTransactions includes transactions larger than one packet.
-func TestLargeTransactions(t *testing.T) {
+// TestTransactionMayExceedOnePacket checks transactions that are larger than the buffers and one packet.
+func TestTransactionMayExceedOnePacket(t *testing.T) {
 	d := openFresh(t)
 	echo := &db.Statement{SQL: "SELECT ?", Params: []db.Type{db.Text}, Columns: []db.Type{db.Text}}
 	sqltest.Large(t, d, echo, 80)
@@ -182,7 +182,7 @@ func TestLargeTransactions(t *testing.T) {
 	}
 }
 
-func TestQueryStreams(t *testing.T) {
+func TestQueryReturnsManyRowsInPieces(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE digits (n BIGINT)", "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
 	sqltest.Streams(t, d, sqltest.Stream{
@@ -195,6 +195,6 @@ func TestQueryStreams(t *testing.T) {
 	})
 }
 
-func TestContexts(t *testing.T) { sqltest.Contexts(t, openFresh(t), &bank) }
+func TestSessionServesSuccessiveContexts(t *testing.T) { sqltest.Contexts(t, openFresh(t), &bank) }
 
-func TestProcedures(t *testing.T) { sqltest.Procedures(t, openFresh(t), &bank) }
+func TestProceduresCommitOrLeaveNothing(t *testing.T) { sqltest.Procedures(t, openFresh(t), &bank) }

@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-func TestURLParameters(t *testing.T) {
+func TestURLIsParsedWithoutRevealingPassword(t *testing.T) {
 	for _, url := range []string{
 		"mysql://u:" + secret + "@h/d",
 		"postgres://u:s3cr3t/w0rd@h/d",
@@ -58,9 +58,9 @@ func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	})
 }
 
-// TestServersInErrors checks that the reported hosts are the hosts of the URL, whatever precedes the @, and
+// TestErrorsNameTheHostsOfTheURL checks that the reported hosts are the hosts of the URL, whatever precedes the @, and
 // that no host contains an @.
-func TestServersInErrors(t *testing.T) {
+func TestErrorsNameTheHostsOfTheURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://u:p%40w@h1:1,h2:2/d":                  "h1:1,h2:2",
 		"postgres://u:p%40w@[::1]:1,[fe80::2]:2,10.0.0.3": "[::1]:1,[fe80::2]:2,10.0.0.3:5432",
@@ -90,9 +90,9 @@ func TestServersInErrors(t *testing.T) {
 	}
 }
 
-// TestEqualServersTakeTurns checks that a product has its own port, and that each connection starts with the
-// next server, with and without TLS.
-func TestEqualServersTakeTurns(t *testing.T) {
+// TestConnectionsRotateOverServers checks that a product has its own port, and that each connection starts with
+// the next server, with and without TLS.
+func TestConnectionsRotateOverServers(t *testing.T) {
 	f := *TestFlavor
 	f.Port, f.Equal = "26257", true
 	for url, want := range map[string][]string{
@@ -116,7 +116,7 @@ func TestEqualServersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatFail(t *testing.T) {
+func TestConnectionErrorsAreClassified(t *testing.T) {
 	pg := start(t, map[string]string{"max_connections": "20", "superuser_reserved_connections": "0", "max_wal_senders": "0"})
 	d := drivertest.Open(t, openURL, pg.URL())
 	sqltest.Execute(t, d, "SET password_encryption = 'scram-sha-256'; CREATE ROLE reader LOGIN PASSWORD '"+secret+"'",
@@ -174,7 +174,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	sqltest.WantError(t, "no mode", err, db.Fatal, "")
 }
 
-func TestConnectionRefusedOrTimedOut(t *testing.T) {
+func TestRefusedAndTimedOutConnectionsAreExplained(t *testing.T) {
 	port, err := host.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -255,9 +255,9 @@ func TestRefusedTLSIsExplained(t *testing.T) {
 	}
 }
 
-// TestRestartUnderPrefer checks that, during a restart, a session that prefers TLS is unavailable, and that
-// it connects afterwards.
-func TestRestartUnderPrefer(t *testing.T) {
+// TestSessionPreferringTLSSurvivesRestart checks that a session that prefers TLS is unavailable during a restart,
+// and that it connects afterwards.
+func TestSessionPreferringTLSSurvivesRestart(t *testing.T) {
 	pg := start(t, nil)
 	d := drivertest.Open(t, openURL, strings.Replace(pg.URL(), "sslmode=disable", "sslmode=prefer", 1))
 	s := newSession(t, d, db.Pipelined, "")

@@ -55,8 +55,9 @@ func TestErrorCodesHaveTheirClass(t *testing.T) {
 	}
 }
 
-// TestOpenAtCommit checks that a product can list the errors that leave the outcome of a commit open.
-func TestOpenAtCommit(t *testing.T) {
+// TestProductListsErrorsThatLeaveCommitUnknown checks that a product can list the errors after which the outcome
+// of a commit is unknown.
+func TestProductListsErrorsThatLeaveCommitUnknown(t *testing.T) {
 	f := *TestFlavor
 	f.OpenAtCommit = []string{"57", "XX"}
 	for code, want := range map[string]struct{ before, committing db.Class }{
@@ -87,9 +88,9 @@ func TestEveryConstraintHasItsKind(t *testing.T) {
 	}
 }
 
-// TestOnlyAllAttemptsTogetherAreFatal checks that joined errors are Fatal only if no retry can help, and that
-// a restarting server is waited for.
-func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
+// TestJoinedErrorsAreFatalOnlyTogether checks that joined errors are Fatal only if no retry can help, and that a
+// restarting server is waited for.
+func TestJoinedErrorsAreFatalOnlyTogether(t *testing.T) {
 	try := func(host, what string, err error) error {
 		return fmt.Errorf("%s:5432 (%s): %w", host, host, fmt.Errorf("%s: %w", what, err))
 	}

@@ -54,8 +54,8 @@ func (r *recorder) take() string {
 	return text
 }
 
-// TestTraffic checks what each way sends, and in how many round trips.
-func TestTraffic(t *testing.T) {
+// TestEachModeSendsExpectedMessages checks the messages and round trips of each mode.
+func TestEachModeSendsExpectedMessages(t *testing.T) {
 	d := openFresh(t)
 	if !d.implicit {
 		t.Error("PostgreSQL is said not to keep what stands before one Sync in one transaction")
@@ -87,8 +87,9 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
-// TestOneTransaction asks the server for the transaction and the isolation of each statement.
-func TestOneTransaction(t *testing.T) {
+// TestStatementsShareOneTransaction checks that all statements have the same transaction number and the requested
+// isolation.
+func TestStatementsShareOneTransaction(t *testing.T) {
 	_, name, url := fresh(t)
 	sqltest.Execute(t, drivertest.Open(t, openURL, url), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'repeatable read'")
 	d := drivertest.Open(t, openURL, url)
@@ -158,9 +159,9 @@ func (g gate) meanwhile(t *testing.T, other func() error, do func()) error {
 	return <-done
 }
 
-// TestIsolationOfStatementsTogether lets another transaction commit between two statements, and lets a commit
-// fail because of serialization.
-func TestIsolationOfStatementsTogether(t *testing.T) {
+// TestPipelinedStatementsKeepTheirIsolation lets another transaction commit between two statements, and lets a
+// commit fail because of serialization.
+func TestPipelinedStatementsKeepTheirIsolation(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 4)
 	g := gate{newSession(t, d, db.Interactive, "")}
@@ -195,7 +196,7 @@ func TestIsolationOfStatementsTogether(t *testing.T) {
 	})
 }
 
-// TestStandbyRefusesWrites sends transactions to a server in recovery.
+// TestStandbyRefusesWrites checks that a server in recovery refuses a transaction that writes.
 func TestStandbyRefusesWrites(t *testing.T) {
 	servers.Shared(t) // skips without PostgreSQL
 	c, err := patroni.Start(t.Context(), cluster.Options{Nodes: 2, Loopback: true})
@@ -223,8 +224,9 @@ func TestStandbyRefusesWrites(t *testing.T) {
 	})
 }
 
-// TestTransactionLeftOpen checks that ReadyForQuery must report that no transaction is open.
-func TestTransactionLeftOpen(t *testing.T) {
+// TestTransactionStillOpenAfterCommitIsUnknown checks that the outcome is unknown if ReadyForQuery reports an open
+// transaction after the commit.
+func TestTransactionStillOpenAfterCommitIsUnknown(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	s := newSession(t, d, db.Pipelined, "")
@@ -254,9 +256,9 @@ func (c *cut) Write(b []byte) (int, error) {
 	return n, errors.Join(err, c.Conn.SetReadDeadline(time.Unix(1, 0)))
 }
 
-// TestConnectionLostAtTheEnd loses the connection before the first byte, before the Sync, and before the
-// answer.
-func TestConnectionLostAtTheEnd(t *testing.T) {
+// TestConnectionLostBeforeAnswerIsUnknown checks the outcome if the connection is lost before the first byte,
+// before the Sync, and before the answer.
+func TestConnectionLostBeforeAnswerIsUnknown(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	observer := newSession(t, d, db.Interactive, "")

@@ -43,7 +43,7 @@ func moneyValues() []int64 {
 	return values
 }
 
-func TestAppendNumeric(t *testing.T) {
+func TestMoneyIsEncodedExactly(t *testing.T) {
 	for _, cents := range moneyValues() {
 		src := appendNumeric(nil, cents)
 		if want := big.NewRat(cents, 100); exact(src).Cmp(want) != 0 {
@@ -52,9 +52,9 @@ func TestAppendNumeric(t *testing.T) {
 	}
 }
 
-// TestNumericsThatAreNoMoney checks that any numeric is read exactly or refused. The tests of package money
+// TestNumericIsReadExactlyOrRefused checks that any numeric is read exactly or refused. The tests of package money
 // cover more cases.
-func TestNumericsThatAreNoMoney(t *testing.T) {
+func TestNumericIsReadExactlyOrRefused(t *testing.T) {
 	for text, want := range map[string]struct{ cents, number int64 }{
 		"0": {0, 0}, "7.00": {700, 7}, "-12.0000": {-1200, -12}, "-92233720368547757.00": {math.MinInt64 + 108, -92233720368547757},
 	} {

@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestBlocking checks that a session waits in the system call if that is requested and the system is Linux,
-// also after Reset.
-func TestBlocking(t *testing.T) {
+// TestBlockingSessionWaitsInSystemCall checks that a session waits in the system call if that is requested and the
+// system is Linux, also after Reset.
+func TestBlockingSessionWaitsInSystemCall(t *testing.T) {
 	d := openFresh(t)
 	for _, blocking := range []bool{true, false} {
 		s, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined, Blocking: blocking})
@@ -33,7 +33,7 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-func TestConstraints(t *testing.T) {
+func TestConstraintViolationsAreClassified(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
 	insertAccount := &db.Statement{SQL: "INSERT INTO accounts VALUES ($1, $2, $3, 0, 0, 0)", Params: []db.Type{db.Text, db.Integer, db.Decimal}}
@@ -52,7 +52,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-func TestDeferredConstraint(t *testing.T) {
+func TestDeferredConstraintFailsAtCommit(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE p (n BIGINT PRIMARY KEY)",
 		"CREATE TABLE c (n BIGINT REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
@@ -68,7 +68,7 @@ func TestDeferredConstraint(t *testing.T) {
 	})
 }
 
-func TestConflicts(t *testing.T) {
+func TestConflictIsAborted(t *testing.T) {
 	_, name, url := fresh(t)
 	sqltest.Execute(t, drivertest.Open(t, openURL, url), "ALTER DATABASE "+name+" SET deadlock_timeout = '20ms'")
 	d := drivertest.Open(t, openURL, url)
@@ -108,7 +108,7 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-func TestServerSideTimeouts(t *testing.T) {
+func TestServerSideTimeoutIsAborted(t *testing.T) {
 	_, _, url := fresh(t)
 	d := drivertest.Open(t, openURL, url+"&statement_timeout=50")
 	sleep := sqltest.With(&db.Statement{SQL: "SELECT pg_sleep(600)"}, nil)
@@ -155,7 +155,7 @@ func raw(t *testing.T, s *session, sql string) {
 	}
 }
 
-func TestCommitThatAnswersOtherwise(t *testing.T) {
+func TestCommitAnsweredByRollbackIsAborted(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	begin := func(s *session) {
@@ -238,8 +238,8 @@ func alone(t *testing.T) (pg *server.Server, d, waits *Database) {
 	return pg, d, drivertest.Open(t, openURL, pg.URL()+"&synchronous_commit=on")
 }
 
-// TestInterruptedCommits interrupts the server process of a waiting commit in several ways.
-func TestInterruptedCommits(t *testing.T) {
+// TestInterruptedCommitIsUnknown interrupts the server process of a waiting commit in several ways.
+func TestInterruptedCommitIsUnknown(t *testing.T) {
 	pg, d, waits := alone(t)
 	for _, tc := range []struct {
 		name  string
@@ -284,8 +284,8 @@ func TestInterruptedCommits(t *testing.T) {
 	}
 }
 
-// TestWarningsAreHeard cancels waiting commits for any client_min_messages.
-func TestWarningsAreHeard(t *testing.T) {
+// TestCancelledReplicationWaitIsNoSuccess cancels commits that wait for a standby, for any client_min_messages.
+func TestCancelledReplicationWaitIsNoSuccess(t *testing.T) {
 	pg, d, waits := alone(t)
 	sqltest.Execute(t, d, "CREATE ROLE hidden SUPERUSER LOGIN", "ALTER ROLE hidden SET client_min_messages = 'error'")
 	for name, hears := range map[string]*Database{
@@ -316,12 +316,12 @@ func TestWarningsAreHeard(t *testing.T) {
 	}
 }
 
-func TestRestartBetweenTransactions(t *testing.T) {
+func TestSessionsSurviveRestarts(t *testing.T) {
 	pg := start(t, nil)
 	sqltest.Restarts(t, pg, drivertest.Open(t, openURL, pg.URL()), &bank)
 }
 
-func TestTerminatedInATransaction(t *testing.T) {
+func TestTerminatedSessionFailsItsTransaction(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	self := sqltest.With(&db.Statement{SQL: "SELECT pg_terminate_backend(pg_backend_pid())"}, nil)
@@ -335,17 +335,17 @@ func TestTerminatedInATransaction(t *testing.T) {
 	})
 }
 
-func TestFrozenServer(t *testing.T) {
+func TestCommitToFrozenServerIsUnknown(t *testing.T) {
 	pg := start(t, nil)
 	d := drivertest.Open(t, openURL, pg.URL()+"&connect_timeout=1")
 	sqltest.Frozen(t, pg, d, &bank, impatient(d))
 }
 
-func TestContexts(t *testing.T) {
+func TestSessionServesSuccessiveContexts(t *testing.T) {
 	sqltest.Contexts(t, openFresh(t), &bank)
 }
 
-func TestSlowStatementsOutsideTransactions(t *testing.T) {
+func TestSlowStatementOutsideTransactionIsNotTimedOut(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Slow(t, d, &db.Statement{SQL: "SELECT pg_sleep(0.3)"}, impatient(d))
 }

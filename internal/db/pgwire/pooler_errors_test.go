@@ -71,9 +71,9 @@ func query(t *testing.T, url, sql string) (text string) {
 	return text
 }
 
-// TestPoolerIsSeen checks that nothing is left in sessions behind a pooler of any mode, and that it is named
-// with its settings.
-func TestPoolerIsSeen(t *testing.T) {
+// TestPoolerIsDetected checks that nothing is left in sessions behind a pooler of any mode, and that the pooler is
+// named with its settings.
+func TestPoolerIsDetected(t *testing.T) {
 	server := servers.Shared(t)
 	for _, mode := range []string{"transaction", "session"} {
 		d := drivertest.Open(t, openURL, poolWith(t, server, map[string]string{"pool_mode": mode}).URL("postgres", "postgres", ""))
@@ -97,8 +97,9 @@ func TestPoolerIsSeen(t *testing.T) {
 	}
 }
 
-// TestQueryWaitTimeout checks that a transaction that waited in vain for a session did not happen.
-func TestQueryWaitTimeout(t *testing.T) {
+// TestPoolerWaitTimeoutAppliesNothing checks that a transaction that waited too long for a session of the pooler
+// is not applied.
+func TestPoolerWaitTimeoutAppliesNothing(t *testing.T) {
 	url, _, d := pooled(t, map[string]string{"default_pool_size": "1", "query_wait_timeout": "1"})
 	waits := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, waits, 1)) // its statement is described now
@@ -116,8 +117,8 @@ func TestQueryWaitTimeout(t *testing.T) {
 	drivertest.Must(t, whole(t, waits, 4))
 }
 
-// TestMaxClientConn checks that a client above the limit can connect later.
-func TestMaxClientConn(t *testing.T) {
+// TestClientAbovePoolerLimitConnectsLater checks that a client above the limit can connect later.
+func TestClientAbovePoolerLimitConnectsLater(t *testing.T) {
 	_, _, d := pooled(t, map[string]string{"max_client_conn": "2"})
 	newSession(t, d, db.Pipelined, "")
 	newSession(t, d, db.Pipelined, "")
@@ -128,8 +129,8 @@ func TestMaxClientConn(t *testing.T) {
 	}
 }
 
-// TestClientIdleTimeout checks that a client whose idle connection the pooler ended loses nothing.
-func TestClientIdleTimeout(t *testing.T) {
+// TestPoolerIdleTimeoutLosesNothing checks that nothing is lost when the pooler ends an idle connection.
+func TestPoolerIdleTimeoutLosesNothing(t *testing.T) {
 	url, _, d := pooled(t, map[string]string{"client_idle_timeout": "1"})
 	s := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, s, 1))
@@ -140,9 +141,9 @@ func TestClientIdleTimeout(t *testing.T) {
 	}
 }
 
-// TestTerminatedBehindPooler checks that the end of the server's session rolls back its transaction and that
-// the client can continue.
-func TestTerminatedBehindPooler(t *testing.T) {
+// TestTerminatedSessionBehindPoolerRollsBack checks that the end of the server's session rolls back its
+// transaction and that the client can continue.
+func TestTerminatedSessionBehindPoolerRollsBack(t *testing.T) {
 	url, _, d := pooled(t, nil)
 	s := begun(t, d, 1)
 	query(t, url, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()")
@@ -203,15 +204,15 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 	drivertest.Must(t, whole(t, s, 4))
 }
 
-// TestRefusedByPooler checks errors that the user must resolve by changing the URL.
-func TestRefusedByPooler(t *testing.T) {
+// TestPoolerRefusesUnknownDatabase checks that a database unknown to the pooler is a fatal error.
+func TestPoolerRefusesUnknownDatabase(t *testing.T) {
 	p := poolWith(t, servers.Shared(t), nil)
 	_, err := openURL(t.Context(), p.URL("anybody", "nowhere", ""))
 	sqltest.WantError(t, "a database that is not there", err, db.Fatal, "08P01")
 }
 
-// TestStatementPooling checks that a pooler that assigns sessions to single statements is refused.
-func TestStatementPooling(t *testing.T) {
+// TestStatementPoolingIsRefused checks that a pooler that assigns sessions to single statements is refused.
+func TestStatementPoolingIsRefused(t *testing.T) {
 	_, _, d := pooled(t, map[string]string{"pool_mode": "statement"})
 	s := newSession(t, d, db.Interactive, "")
 	drivertest.Must(t, s.Begin(t.Context(), false))

@@ -19,8 +19,8 @@ func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Poole
 	return poolWith(t, s, map[string]string{"default_pool_size": size})
 }
 
-// TestPooledSessionsKeepTheirIsolation checks sessions that share two of the server's: they keep their own isolation,
-// and no transfer is torn.
+// TestPooledSessionsKeepTheirIsolation checks that sessions that share two of the server's sessions keep their own
+// isolation, and that no transfer is torn.
 func TestPooledSessionsKeepTheirIsolation(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "2")
@@ -63,9 +63,10 @@ func TestPooledSessionsKeepTheirIsolation(t *testing.T) {
 	})
 }
 
-// TestPreparedBehindPooler checks that, with prepare=true, transactions have their own isolation in any session of
-// the server, and leave none there. With one session, the pooler need not track prepared statements.
-func TestPreparedBehindPooler(t *testing.T) {
+// TestPreparedStatementsWorkBehindPooler checks that, with prepare=true, transactions have their own isolation in
+// any session of the server, and leave none there. With one session, the pooler need not track prepared
+// statements.
+func TestPreparedStatementsWorkBehindPooler(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "1")
 	direct := drivertest.Open(t, openURL, url)
@@ -122,8 +123,8 @@ func touchAt(t *testing.T, w way, s *session, isolation string, account int64) e
 
 var showIsolation = &db.Statement{SQL: "SELECT current_setting('transaction_isolation')", Columns: []db.Type{db.Text}}
 
-// TestPooledStreams checks that transactions of several streams sent together work through a pooler.
-func TestPooledStreams(t *testing.T) {
+// TestStreamsWorkBehindPooler checks that transactions of several streams sent together work through a pooler.
+func TestStreamsWorkBehindPooler(t *testing.T) {
 	server, name, _ := fresh(t)
 	d := drivertest.Open(t, openURL, pool(t, server, "2").URL("anybody", name, "prepare=false"))
 	bank.Make(t, d, 8)
@@ -161,7 +162,7 @@ func TestPreparedStatementsLostByPooler(t *testing.T) {
 	}
 }
 
-// TestHiddenWarningsAreRefusedBehindPooler covers sessions in which nothing can be left and that hide warnings: a
+// TestHiddenWarningsAreRefusedBehindPooler checks that sessions that hide warnings are refused behind a pooler. A
 // warning reports a commit that no standby has.
 func TestHiddenWarningsAreRefusedBehindPooler(t *testing.T) {
 	_, name, url := fresh(t)
@@ -172,9 +173,9 @@ func TestHiddenWarningsAreRefusedBehindPooler(t *testing.T) {
 	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
 }
 
-// TestDescribedOnce checks that a second session reuses the column types that the first one asked for, and so needs
-// one round trip.
-func TestDescribedOnce(t *testing.T) {
+// TestColumnTypesAreRequestedOnce checks that a second session reuses the column types that the first one asked
+// for, and so needs one round trip.
+func TestColumnTypesAreRequestedOnce(t *testing.T) {
 	_, _, url := fresh(t)
 	d := drivertest.Open(t, openURL, url+"&prepare=false")
 	bank.Make(t, d, 2)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestProductsAreTakenByTheirScheme checks that each product is accepted by its own scheme only, and unknown
+// TestSchemeAcceptsOnlyItsProduct checks that each product is accepted by its own scheme only, and unknown
 // ones by none.
-func TestProductsAreTakenByTheirScheme(t *testing.T) {
+func TestSchemeAcceptsOnlyItsProduct(t *testing.T) {
 	for version, says := range map[string]map[string]string{
 		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu":         {"PostgreSQL": "", "CockroachDB": "the server is PostgreSQL: write postgres://"},
 		"PostgreSQL 9.6.24 on x86_64-pc-linux-gnu":                                 {"PostgreSQL": ""},

@@ -96,8 +96,8 @@ func pieces(stream []byte, size int) (list []io.Reader) {
 	return list
 }
 
-// TestReaderReportsErrors checks truncated data, invalid messages, and other errors of the connection.
-func TestReaderReportsErrors(t *testing.T) {
+// TestReaderReportsDamagedMessages checks truncated data, invalid messages, and other errors of the connection.
+func TestReaderReportsDamagedMessages(t *testing.T) {
 	gone := errors.New("gone")
 	row := encoded(t, &pgproto3.DataRow{Values: [][]byte{[]byte("value")}})
 	for _, test := range []struct {
@@ -120,8 +120,8 @@ func TestReaderReportsErrors(t *testing.T) {
 	}
 }
 
-// TestReaderStaysSmall checks that a session with short answers keeps a short buffer and allocates nothing.
-func TestReaderStaysSmall(t *testing.T) {
+// TestReaderKeepsBufferSmall checks that a session with short answers keeps a short buffer and allocates nothing.
+func TestReaderKeepsBufferSmall(t *testing.T) {
 	answer := append(encoded(t, &pgproto3.DataRow{Values: [][]byte{[]byte("value"), nil}}), encoded(t, &pgproto3.ReadyForQuery{TxStatus: 'I'})...)
 	source := bytes.NewReader(nil)
 	r := &reader{source: source}

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/tier"
 )
 
-// TestResultsAreTheSame runs the same transactions one by one, in one round trip, and in two.
-func TestResultsAreTheSame(t *testing.T) {
+// TestResultsAreEqualInAllModes runs the same transactions statement by statement, in one round trip, and in two.
+func TestResultsAreEqualInAllModes(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
 	sqltest.Execute(t, d, "CREATE TABLE things (id BIGINT PRIMARY KEY, i BIGINT, m NUMERIC(20,2), s VARCHAR(40))")
@@ -48,8 +48,8 @@ func TestResultsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestDecimalsAreExact sends money in both directions and lets the server print it.
-func TestDecimalsAreExact(t *testing.T) {
+// TestDecimalRoundTrip sends money in both directions and lets the server print it.
+func TestDecimalRoundTrip(t *testing.T) {
 	d := openFresh(t)
 	s := newSession(t, d, db.Pipelined, "")
 	echo := &db.Statement{
@@ -77,7 +77,7 @@ func TestDecimalsAreExact(t *testing.T) {
 	}
 }
 
-func TestUnreadableResults(t *testing.T) {
+func TestResultsOfWrongTypeAreRefused(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Unreadable(t, d, map[string]db.Type{
 		"SELECT 0.005": db.Decimal, "SELECT 1.5": db.Integer, "SELECT 'NaN'::numeric": db.Decimal, "SELECT 1e30": db.Decimal,
@@ -97,7 +97,7 @@ func TestUnreadableResults(t *testing.T) {
 	}
 }
 
-func TestBadStatements(t *testing.T) {
+func TestInvalidStatementsAreFatal(t *testing.T) {
 	one := func(sql string, params ...db.Type) sqltest.Statement {
 		return sqltest.With(&db.Statement{SQL: sql, Params: params}, []db.Value{sqltest.Number(1)}[:len(params)])
 	}
@@ -109,7 +109,7 @@ func TestBadStatements(t *testing.T) {
 	})
 }
 
-func TestRollbackAndReadOnly(t *testing.T) {
+func TestRollbackUndoesAndReadOnlyRefusesWrites(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Rollbacks(t, d, &bank)
 	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -124,12 +124,12 @@ func TestRollbackAndReadOnly(t *testing.T) {
 	})
 }
 
-func TestLargeTransactions(t *testing.T) {
+func TestTransactionMayExceedSocketBuffers(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Large(t, d, &db.Statement{SQL: "SELECT $1::text", Params: []db.Type{db.Text}, Columns: []db.Type{db.Text}}, 90)
 }
 
-func TestQueryStreams(t *testing.T) {
+func TestQueryReturnsManyRowsInPieces(t *testing.T) {
 	sqltest.Streams(t, openFresh(t), sqltest.Stream{
 		Many: &db.Statement{SQL: "SELECT n, n * 0.01, 'row ' || n FROM generate_series($1::bigint, 200000) n", Params: []db.Type{db.Integer},
 			Columns: []db.Type{db.Integer, db.Decimal, db.Text}},
@@ -139,8 +139,8 @@ func TestQueryStreams(t *testing.T) {
 	})
 }
 
-// TestNoAllocations checks that a transaction allocates nothing.
-func TestNoAllocations(t *testing.T) {
+// TestTransactionAllocatesNothing checks that a transaction allocates nothing.
+func TestTransactionAllocatesNothing(t *testing.T) {
 	tier.SkipUnderRace(t)
 	d := openFresh(t)
 	bank.Make(t, d, 10)
@@ -176,6 +176,6 @@ func TestNoAllocations(t *testing.T) {
 	})
 }
 
-func TestProcedures(t *testing.T) {
+func TestProceduresCommitOrLeaveNothing(t *testing.T) {
 	sqltest.Procedures(t, openFresh(t), &bank)
 }

@@ -76,9 +76,9 @@ func toClient(client, backend net.Conn, asked <-chan bool) {
 	}
 }
 
-// TestStatementsThatAreTornApart checks that a transfer is complete behind a proxy that makes each statement a
-// transaction.
-func TestStatementsThatAreTornApart(t *testing.T) {
+// TestTransferIsWholeBehindStatementProxy checks that a transfer is complete behind a proxy that makes each
+// statement a transaction.
+func TestTransferIsWholeBehindStatementProxy(t *testing.T) {
 	_, _, url := fresh(t)
 	bank.Make(t, drivertest.Open(t, openURL, url), 2)
 	over := []sqltest.Statement{bank.Touch(0, 100), bank.Touch(1, -sqltest.Opening-100)}

@@ -41,9 +41,9 @@ func together(streams []*session, do func(i int, l *session)) {
 	group.Wait()
 }
 
-// TestStreamsAreTransactionsOfTheirOwn checks that streams of one connection get their own results and that a refused
-// transaction affects no other. A transaction with early results must not be torn apart.
-func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
+// TestStreamsHaveIndependentTransactions checks that streams of one connection get their own results and that a
+// refused transaction affects no other. A transaction with early results must not be torn apart.
+func TestStreamsHaveIndependentTransactions(t *testing.T) {
 	d := openFresh(t)
 	const count = 12
 	bank.Make(t, d, 2*count)
@@ -127,8 +127,8 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStreamsTravelTogether checks that transactions that wait for the connection are sent in one write.
-func TestStreamsTravelTogether(t *testing.T) {
+// TestWaitingStreamsAreSentInOneWrite checks that transactions that wait for the connection are sent in one write.
+func TestWaitingStreamsAreSentInOneWrite(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 16)
 	streams := openStreams(t, d, 16)
@@ -160,9 +160,9 @@ func TestStreamsTravelTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsSurviveTheirConnection checks that after the server ends the connection, every stream gets an error,
-// running transactions are unknown, and acknowledged ones exist.
-func TestStreamsSurviveTheirConnection(t *testing.T) {
+// TestStreamsRecoverFromLostConnection checks that every stream gets an error when the server ends the connection.
+// Running transactions are unknown, and acknowledged transactions exist.
+func TestStreamsRecoverFromLostConnection(t *testing.T) {
 	d := openFresh(t)
 	const count = 8
 	bank.Make(t, d, count)
@@ -217,9 +217,9 @@ func TestStreamsSurviveTheirConnection(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime checks that a stream whose context has ended sends nothing, and that a stream that
-// waits for each statement is refused.
-func TestStreamsEndWithTheirTime(t *testing.T) {
+// TestStreamWithCancelledContextSendsNothing checks that a stream whose context has ended sends nothing, and that
+// a stream that waits for each statement is refused.
+func TestStreamWithCancelledContextSendsNothing(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 1)
 	l := openStreams(t, d, 2)[0]
@@ -261,8 +261,8 @@ func TestStreamsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestMisusedStream checks that an invalid call harms no transaction.
-func TestMisusedStream(t *testing.T) {
+// TestMisusedStreamHarmsNoTransaction checks that an invalid call harms no transaction.
+func TestMisusedStreamHarmsNoTransaction(t *testing.T) {
 	d, ctx := openFresh(t), t.Context()
 	bank.Make(t, d, 2)
 	streams := openStreams(t, d, 2)

@@ -33,7 +33,7 @@ func ask(t *testing.T, d *Database, sql string) string {
 	return answer
 }
 
-func TestBulkLoad(t *testing.T) {
+func TestBulkLoadFreezesRowsOfNewTables(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE EXTENSION pg_visibility")
 	for _, tc := range []struct {
@@ -69,7 +69,7 @@ func TestBulkLoad(t *testing.T) {
 	}
 }
 
-func TestBulkLoadIsAllOrNothing(t *testing.T) {
+func TestFailedBulkLoadLeavesNothing(t *testing.T) {
 	d := openFresh(t)
 	for _, tc := range []struct {
 		name  string

@@ -14,9 +14,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFreeConnections checks that a superuser, and a user who does not see other sessions, find the tightest limit.
-// Open sessions must reduce it.
-func TestFreeConnections(t *testing.T) {
+// TestOpenSessionsReduceFreeConnections checks that a superuser, and a user who does not see other sessions, find
+// the tightest limit. Open sessions must reduce it.
+func TestOpenSessionsReduceFreeConnections(t *testing.T) {
 	const most, reserved = 60, 3
 	pg := servers.Start(t, map[string]string{"max_connections": "60", "max_worker_processes": "2", "max_wal_senders": "3"})
 	super := drivertest.Open(t, Open, pg.URL())
@@ -84,8 +84,8 @@ func TestFreeConnections(t *testing.T) {
 	}
 }
 
-// TestFreeConnectionsPooled checks that nothing is known behind a pooler.
-func TestFreeConnectionsPooled(t *testing.T) {
+// TestFreeConnectionsAreUnknownBehindPooler checks that the number of free connections is unknown behind a pooler.
+func TestFreeConnectionsAreUnknownBehindPooler(t *testing.T) {
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(servers.Shared(t).Port()))
 	for _, mode := range []string{"transaction", "session"} {
 		p, err := pgbouncer.Start(t.Context(), at, server.Superuser, map[string]string{"pool_mode": mode})
@@ -101,8 +101,9 @@ func TestFreeConnectionsPooled(t *testing.T) {
 	}
 }
 
-// TestApplicationName checks that connections show this program's name, or the URL's, on the server.
-func TestApplicationName(t *testing.T) {
+// TestServerShowsTheApplicationName checks that connections show this program's name on the server, or the name in
+// the URL.
+func TestServerShowsTheApplicationName(t *testing.T) {
 	address := servers.Shared(t).URL()
 	for query, want := range map[string]string{"": "stroppy", "&application_name=teller": "teller"} {
 		s := sqltest.Session(t, drivertest.Open(t, Open, address+query), db.Interactive, "")

@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestMonitor checks that samples show the work of sessions and a waiting lock, and that a monitor reconnects
-// after its connection was killed.
-func TestMonitor(t *testing.T) {
+// TestMonitorSamplesWorkAndReconnects checks that samples show the work of sessions and a waiting lock, and that a
+// monitor reconnects after its connection was killed.
+func TestMonitorSamplesWorkAndReconnects(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT)", "INSERT INTO counter VALUES (1, 0)")
 	m := drivertest.Monitor(t, d)
@@ -50,8 +50,8 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestQueriesByVersion checks that each version is asked for its own views.
-func TestQueriesByVersion(t *testing.T) {
+// TestMonitorQueriesMatchTheServerVersion checks that each version is asked for its own views.
+func TestMonitorQueriesMatchTheServerVersion(t *testing.T) {
 	for version, views := range map[int]string{13: "pg_stat_bgwriter", 14: "pg_stat_bgwriter pg_stat_wal", 16: "pg_stat_bgwriter pg_stat_wal", 17: "pg_stat_checkpointer pg_stat_wal", 18: "pg_stat_checkpointer pg_stat_io"} {
 		var found []string
 		for _, view := range []string{"pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_io"} {

@@ -41,7 +41,7 @@ func openFresh(t testing.TB) *Database {
 	return drivertest.Open(t, Open, shared.URLFor(server.Superuser, "", name))
 }
 
-func TestDescriptionOfTheServer(t *testing.T) {
+func TestServerDescriptionHasSettingsAndIsolation(t *testing.T) {
 	claimSource := Flavor().Isolations.Source
 	pg := servers.Start(t, map[string]string{"default_transaction_isolation": "repeatable read", "synchronous_commit": "local"})
 	d := drivertest.Open(t, Open, pg.URL())
@@ -88,7 +88,7 @@ func TestDescriptionOfTheServer(t *testing.T) {
 	}
 }
 
-func TestWarningRevokesTheCommit(t *testing.T) {
+func TestReplicationWarningMakesCommitFail(t *testing.T) {
 	for name, tc := range map[string]struct {
 		routine, code, message, detail string
 		want                           error

@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// TestFreeConnections: what maxclients leaves is found, sessions that open take from it, and
-// behind a proxy nothing is known.
-func TestFreeConnections(t *testing.T) {
+// TestOpenSessionsReduceFreeConnections checks that maxclients limits free connections, that open sessions reduce
+// them, and that they are unknown behind a proxy.
+func TestOpenSessionsReduceFreeConnections(t *testing.T) {
 	c := start(t, serverOptions{Settings: map[string]string{"maxclients": "50"}})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	ask := func() db.FreeConnections {

@@ -19,9 +19,9 @@ type answer string
 func (a answer) Error() string { return string(a) }
 func (a answer) RedisError()   {}
 
-// TestClassify holds the table of refusals. The texts are those of Redis 7.0.15
-// and of Valkey, as they were seen or as their sources have them.
-func TestClassify(t *testing.T) {
+// TestErrorRepliesAreClassified checks the class of each error reply. The texts are from Redis 7.0.15 and from
+// Valkey, as seen or as in their sources.
+func TestErrorRepliesAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		sent db.Class // of a commit; what only reads is never unknown

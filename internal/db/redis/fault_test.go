@@ -84,10 +84,9 @@ func expectChains(t *testing.T, d *redis.Database, known []int) {
 	}
 }
 
-// TestKilled kills the server under commits and starts it again on its file:
-// nothing that was acknowledged, or found by a look-up, is missing, and nothing
-// is there twice or in part.
-func TestKilled(t *testing.T) {
+// TestKilledServerLosesNoCommit checks that a killed server loses no commit that was acknowledged or found by a
+// look-up. No commit is applied twice or in part.
+func TestKilledServerLosesNoCommit(t *testing.T) {
 	ways(t, serverOptions{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=2s")
 		known, unknown := chains(t, d, func() {
@@ -102,10 +101,9 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestFailOver kills the primary and promotes its only replica, which with wait=1
-// has all that was acknowledged; then the old primary comes back as a replica and
-// takes the lead again.
-func TestFailOver(t *testing.T) {
+// TestFailoverWithWaitLosesNoCommit kills the primary and promotes its only replica, which with wait=1 has all
+// acknowledged commits. Then the old primary returns as a replica and becomes the primary again.
+func TestFailoverWithWaitLosesNoCommit(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
 	alone := drivertest.Open(t, redis.Open, strings.Replace(c.URL(), c.Endpoints()[1]+",", "", 1)+"?timeout=2s")
@@ -141,9 +139,9 @@ func TestFailOver(t *testing.T) {
 	}
 }
 
-// TestTwoPrimaries: a new program refuses them, and one that has chosen stays
-// with its choice, in all its sessions.
-func TestTwoPrimaries(t *testing.T) {
+// TestTwoPrimariesAreRefused checks that a new program refuses two primaries, and that a running program keeps its
+// choice in all its sessions.
+func TestTwoPrimariesAreRefused(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	s := newSession(t, d)
@@ -175,8 +173,9 @@ func TestTwoPrimaries(t *testing.T) {
 	expect(t, "a replica alone", err, db.Unavailable, "is a replica")
 }
 
-// TestPaused: a commit to a frozen server is unknown, a read of it is not.
-func TestPaused(t *testing.T) {
+// TestCommitToFrozenServerIsUnknown checks that a commit to a frozen server is unknown, and that a read from it is
+// not.
+func TestCommitToFrozenServerIsUnknown(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=200ms")
 		writer, reader := newSession(t, d), newSession(t, d)
@@ -204,9 +203,9 @@ func TestPaused(t *testing.T) {
 	})
 }
 
-// TestWait: a commit that too few replicas acknowledge is no success, and what it
-// wrote is not believed until they have it.
-func TestWait(t *testing.T) {
+// TestCommitWithoutReplicaAcknowledgementIsUnknown checks that a commit that too few replicas acknowledge is no
+// success. Its writes are not trusted until the replicas have them.
+func TestCommitWithoutReplicaAcknowledgementIsUnknown(t *testing.T) {
 	for _, way := range []string{"script", "watch"} {
 		t.Run(way, func(t *testing.T) {
 			c := start(t, serverOptions{Nodes: 2})
@@ -260,7 +259,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestUnreachableServerIsExplained(t *testing.T) {
 	c := start(t, serverOptions{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	drivertest.Must(t, err)
@@ -284,8 +283,9 @@ func TestUnreachable(t *testing.T) {
 	expect(t, "all are dead", err, db.Unavailable, "none of the 2")
 }
 
-// TestReadAny reads a replica by itself, and goes on when its primary is dead.
-func TestReadAny(t *testing.T) {
+// TestReplicaReadsContinueWithoutPrimary checks that read=any reads one replica, and that the reads continue when
+// the primary is dead.
+func TestReplicaReadsContinueWithoutPrimary(t *testing.T) {
 	ways(t, serverOptions{Nodes: 2}, func(t *testing.T, c *servers, url string) {
 		ctx := within(t, time.Minute)
 		kvtest.Put(t, drivertest.Open(t, redis.Open, url+"&wait=1&wait_timeout=20s&timeout=20s"), "a", "1", "b", "2")

@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// TestWireKnowsWhatLeft: a commit of which nothing was written was surely not
-// applied, and one of which a part was written may have been.
-func TestWireKnowsWhatLeft(t *testing.T) {
+// TestUnsentCommitIsNotApplied checks that a commit of which nothing was written is not applied, and that a partly
+// written one is unknown.
+func TestUnsentCommitIsNotApplied(t *testing.T) {
 	here, there := net.Pipe()
 	s, w := &session{}, &watched{Conn: here}
 	there.Close()

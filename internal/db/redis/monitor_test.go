@@ -8,9 +8,9 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// TestMonitor holds that what sessions do is in the samples, that a monitor follows the
-// primary, and that a user who may not ask gets an error that stays.
-func TestMonitor(t *testing.T) {
+// TestMonitorFollowsThePrimary checks that samples show the work of sessions, and that a monitor follows the
+// primary. A user without permission gets a lasting error.
+func TestMonitorFollowsThePrimary(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	m := drivertest.Monitor(t, d)

@@ -12,9 +12,9 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// TestScriptsForgotten takes the scripts away from the server: it says so before
-// it begins, so the commit and the scan load them and go on.
-func TestScriptsForgotten(t *testing.T) {
+// TestLostScriptsAreLoadedAgain checks that a commit and a scan load their scripts again after the server has lost
+// them.
+func TestLostScriptsAreLoadedAgain(t *testing.T) {
 	c := start(t, serverOptions{})
 	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	for round := range 3 {
@@ -57,7 +57,7 @@ func refused(t *testing.T, c *servers, url string, cause, cure func(), class db.
 	kvtest.Commit(t, s)
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedCommitIsNotApplied(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		set := func(name, value string) func() {
 			return func() { run(t, c, "CONFIG", "SET", name, value) }
@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 			}, func() { run(t, c, "SCRIPT", "KILL"); <-ended }, db.Aborted, "BUSY")
 		})
 		if strings.HasSuffix(url, "watch") {
-			return // a foreign count: by EXEC it is of unknown outcome, see TestHalf
+			return // a foreign count: by EXEC it is of unknown outcome, see TestCommandFailingMidCommitIsUnknown
 		}
 		t.Run("a foreign count", func(t *testing.T) {
 			count := run(t, c, "EVAL", "redis.call('SELECT', '1') return redis.call('GET', 'stroppy:commits')", "0")
@@ -112,8 +112,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestDiskFull lets the server fail to write its snapshot.
-func TestDiskFull(t *testing.T) {
+// TestFailedSnapshotRefusesCommits checks that commits are refused while the server cannot write its snapshot.
+func TestFailedSnapshotRefusesCommits(t *testing.T) {
 	for _, way := range []string{"script", "watch"} {
 		t.Run(way, func(t *testing.T) {
 			c := start(t, serverOptions{Settings: map[string]string{"save": "3600 1"}})
@@ -127,9 +127,9 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestHalf makes a command fail in the middle of the commit, as it must never be:
-// Redis keeps what went before, so the outcome is unknown and not a refusal.
-func TestHalf(t *testing.T) {
+// TestCommandFailingMidCommitIsUnknown checks that a commit is unknown if a command fails in its middle, because
+// Redis keeps the earlier writes.
+func TestCommandFailingMidCommitIsUnknown(t *testing.T) {
 	c := start(t, serverOptions{Users: []string{"user teller on >secret ~* &* +@all -zadd"}})
 	teller := strings.Replace(c.URL(), "redis://", "redis://teller:secret@", 1)
 	s := newSession(t, drivertest.Open(t, redis.Open, teller))
@@ -162,8 +162,9 @@ func TestHalf(t *testing.T) {
 	expect(t, "a foreign index", err, db.Fatal, "another program", "stroppy:index")
 }
 
-// TestForeignIndex: the script sees it before it writes.
-func TestForeignIndex(t *testing.T) {
+// TestForeignIndexIsDetectedBeforeWriting checks that the script detects an index of another program before it
+// writes.
+func TestForeignIndexIsDetectedBeforeWriting(t *testing.T) {
 	c := start(t, serverOptions{})
 	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	run(t, c, "RPUSH", "stroppy:index", "x")
@@ -175,7 +176,7 @@ func TestForeignIndex(t *testing.T) {
 	}
 }
 
-func TestAuthentication(t *testing.T) {
+func TestLoginAndPermissionErrorsAreExplained(t *testing.T) {
 	c := start(t, serverOptions{
 		Password: "r00t", Users: []string{
 			"user teller on >hunter2@ ~b/* ~stroppy:* +@read +@write +@transaction +@scripting +@connection +role",
@@ -220,19 +221,19 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-func TestCluster(t *testing.T) {
+func TestRedisClusterNodeIsRefused(t *testing.T) {
 	c := start(t, serverOptions{Settings: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "1000"}})
 	_, err := redis.Open(t.Context(), c.URL())
 	expect(t, "a node of a Redis Cluster", err, db.Fatal, "node of a Redis Cluster", "name a single server")
 }
 
-func TestWrongDatabase(t *testing.T) {
+func TestMissingDatabaseNumberIsRefused(t *testing.T) {
 	c := start(t, serverOptions{})
 	_, err := redis.Open(t.Context(), strings.TrimSuffix(c.URL(), "0")+"99")
 	expect(t, "a database number that is not there", err, db.Fatal, "no such database")
 }
 
-func TestInfo(t *testing.T) {
+func TestInfoListsDurabilitySettings(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2, Settings: map[string]string{
 		"appendonly": "yes", "appendfsync": "always", "maxmemory": "100mb", "maxmemory-policy": "allkeys-lru",
 	}})
@@ -278,7 +279,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-func TestManyClients(t *testing.T) {
+func TestConnectionAboveMaxclientsIsRefused(t *testing.T) {
 	const most = 4
 	c := start(t, serverOptions{Settings: map[string]string{"maxclients": fmt.Sprint(most)}})
 	d := drivertest.Open(t, redis.Open, c.URL())

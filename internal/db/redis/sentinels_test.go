@@ -79,10 +79,10 @@ func (s *sentinel) serve(t *testing.T) string {
 	})
 }
 
-// TestFollowsSentinels has two Sentinels and a pair of servers of which both take writes,
-// as after SENTINEL FAILOVER: sessions leave the old one, whether they ask it or not,
-// and do not go back to it for a Sentinel that has missed the fail-over.
-func TestFollowsSentinels(t *testing.T) {
+// TestSessionsFollowTheSentinelsPrimary checks that sessions leave the old primary after a fail-over. Two
+// Sentinels watch a pair in which both servers take writes. Sessions do not return for a Sentinel that missed the
+// fail-over.
+func TestSessionsFollowTheSentinelsPrimary(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	first, second := c.Endpoints()[0], c.Endpoints()[1]
 	behind, ahead := &sentinel{primary: first, epoch: 1, replicas: 1}, &sentinel{primary: first, epoch: 1, replicas: 1}
@@ -120,9 +120,9 @@ func TestFollowsSentinels(t *testing.T) {
 	drivertest.Must(t, drivertest.Open(t, redis.Open, url).Close())
 }
 
-// TestSentinelAnswers holds what is said of Sentinels that lead nowhere, and that a
-// password goes to those that ask for it.
-func TestSentinelAnswers(t *testing.T) {
+// TestUselessSentinelsAreExplained checks the errors for Sentinels that know no usable primary, and that Sentinels
+// that require a password get it.
+func TestUselessSentinelsAreExplained(t *testing.T) {
 	c := start(t, serverOptions{})
 	watching := &sentinel{primary: c.Endpoints()[0], replicas: 1}
 	address := watching.serve(t)
@@ -157,9 +157,9 @@ func TestSentinelAnswers(t *testing.T) {
 	expect(t, "without a password", err, db.Fatal, "the server asks for a user and a password")
 }
 
-// TestSuccessors holds when Sentinels are said to have nobody who could take over: none that
-// answers knows a replica that it would promote.
-func TestSuccessors(t *testing.T) {
+// TestSentinelsReportMissingSuccessor checks that Sentinels have no successor if none of them knows a replica that
+// it would promote.
+func TestSentinelsReportMissingSuccessor(t *testing.T) {
 	c := start(t, serverOptions{})
 	node := c.Endpoints()[0]
 	watching := func(replicas int, flags, priority string) string {
@@ -187,8 +187,9 @@ func TestSuccessors(t *testing.T) {
 	drivertest.Must(t, drivertest.Open(t, redis.Open, "redis://"+node).CheckSuccessors(t.Context())) // whom nobody watches
 }
 
-// TestRealSentinel asks one that watches a pair, before and after the replica is killed.
-func TestRealSentinel(t *testing.T) {
+// TestRealSentinelReportsKilledReplica checks the answers of a Sentinel that watches a pair, before and after the
+// replica is killed.
+func TestRealSentinelReportsKilledReplica(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	program, err := host.Find("redis-server", "redis-server")
 	drivertest.Must(t, err)

@@ -331,7 +331,7 @@ func (s *servers) Stop() error {
 	return nil
 }
 
-func TestLifeOfAPair(t *testing.T) {
+func TestServerPairStartsReplicatesAndStops(t *testing.T) {
 	c := startRaw(t, serverOptions{
 		Nodes: 2, InMemory: true, Password: "se cret@1",
 		Settings: map[string]string{"requirepass": `"se cret@1"`, "masterauth": `"se cret@1"`, "appendonly": "yes", "save": ""},
@@ -385,9 +385,9 @@ func TestLifeOfAPair(t *testing.T) {
 	}
 }
 
-// TestStall shows what the known-bad case rests on: what is written while a replica stalls is not there when it is
-// promoted, although it went on.
-func TestStall(t *testing.T) {
+// TestWritesDuringReplicaStallAreLost checks that writes made while a replica stalls are missing when it is
+// promoted. The known-bad case relies on this loss.
+func TestWritesDuringReplicaStallAreLost(t *testing.T) {
 	c := startRaw(t, serverOptions{Nodes: 2, InMemory: true, Settings: map[string]string{"save": ""}})
 	ctx := within(t, time.Minute)
 	answer(t, c, 0, "SET", "before", "1")
@@ -408,7 +408,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-func TestKeptFolder(t *testing.T) {
+func TestStoppedServerKeepsItsFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "servers")
 	c := startRaw(t, serverOptions{Nodes: 1, Dir: dir, Settings: map[string]string{"save": "3600 1"}})
 	answer(t, c, 0, "SET", "a", "1")
@@ -422,7 +422,7 @@ func TestKeptFolder(t *testing.T) {
 	}
 }
 
-func TestServersRefuse(t *testing.T) {
+func TestInvalidServerOptionsAreRefused(t *testing.T) {
 	startRaw(t, serverOptions{Nodes: 1}) // skips without Redis
 	_, err := startServers(within(t, time.Minute), serverOptions{Nodes: 1, Settings: map[string]string{"no-such-setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {

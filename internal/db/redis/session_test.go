@@ -17,8 +17,8 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// TestConflicts runs another transaction between the read and the commit.
-func TestConflicts(t *testing.T) {
+// TestChangedReadConflictsAtCommit runs another transaction between the read and the commit.
+func TestChangedReadConflictsAtCommit(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		read     string
@@ -70,7 +70,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-func TestTransactions(t *testing.T) {
+func TestTransactionsWriteReadAndDelete(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
@@ -135,7 +135,7 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-func TestMisuse(t *testing.T) {
+func TestMisusedSessionReturnsFatalError(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
@@ -185,9 +185,9 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// TestManyWrites compares the store with a map, through transactions of any size
-// up to the largest.
-func TestManyWrites(t *testing.T) {
+// TestStoreEqualsMapAfterManyWrites compares the store with a map, through transactions of any size up to the
+// largest.
+func TestStoreEqualsMapAfterManyWrites(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
@@ -225,8 +225,8 @@ func TestManyWrites(t *testing.T) {
 	})
 }
 
-// TestCounters lets sessions count one after another; no count may be lost.
-func TestCounters(t *testing.T) {
+// TestConcurrentCountersLoseNoCount checks that no count is lost when several sessions count.
+func TestConcurrentCountersLoseNoCount(t *testing.T) {
 	const sessions, each = 6, 60
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
@@ -273,7 +273,7 @@ func increment(ctx context.Context, s db.KVSession, names ...string) error {
 	return s.Commit(ctx)
 }
 
-func TestScan(t *testing.T) {
+func TestScanReturnsSortedRange(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
@@ -310,9 +310,9 @@ func TestScan(t *testing.T) {
 	})
 }
 
-// TestTornScan writes between the pages of a scan: it must not pass for one
-// snapshot, and the next one has pages that are long enough.
-func TestTornScan(t *testing.T) {
+// TestScanDetectsConcurrentWrites checks that writes between the pages of a scan are detected, and that the next
+// scan has pages that are long enough.
+func TestScanDetectsConcurrentWrites(t *testing.T) {
 	const entries = 10_500 // more than one page
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
@@ -354,7 +354,7 @@ func TestTornScan(t *testing.T) {
 	})
 }
 
-func TestWideRead(t *testing.T) {
+func TestReadAcceptsMaximumNumberOfKeys(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=1m")
 		s := newSession(t, d)

@@ -52,11 +52,11 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 	return url, connections
 }
 
-// TestStreamsReportWhatIsKnown ends the connection under commits and reads that travel
-// together. What was answered is answered; of a commit that was not, it is known that
-// it was not applied only if nothing was written. The others of the connection are
-// reported when they use it, and the first Reset opens it for all.
-func TestStreamsReportWhatIsKnown(t *testing.T) {
+// TestStreamsReportLostConnectionPerTransaction checks the outcome of each stream when the connection ends under
+// its commit or read. An answered transaction keeps its answer, and an unanswered commit is not applied only if
+// nothing was written. Other streams get the error when they use the connection, and the first Reset opens it for
+// all.
+func TestStreamsReportLostConnectionPerTransaction(t *testing.T) {
 	const streams, writers = 9, 6
 	for _, h := range []hangUp{
 		{name: "nothing was written", unsent: true, unknown: db.Unavailable},
@@ -151,9 +151,9 @@ func expectOneReset(t *testing.T, reported, bystanders []db.KVSession) {
 	})
 }
 
-// TestStreamsKilled kills the server under the commits of streams: nothing that was
-// acknowledged, or found by a look-up, is missing, and nothing is there twice.
-func TestStreamsKilled(t *testing.T) {
+// TestKilledServerLosesNoStreamCommit checks that a killed server loses no commit of a stream that was
+// acknowledged or found by a look-up. No commit is applied twice.
+func TestKilledServerLosesNoStreamCommit(t *testing.T) {
 	c := start(t, serverOptions{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s")
 	known, unknown := chainsOf(t, openStreams(t, d, 12), func() {
@@ -166,9 +166,9 @@ func TestStreamsKilled(t *testing.T) {
 	expectChains(t, d, known)
 }
 
-// TestStreamsFailOver is TestFailOver with streams: the outcomes that are reported with wait=1
-// are those of the replica, and the streams of a demoted primary are reported so.
-func TestStreamsFailOver(t *testing.T) {
+// TestFailoverWithStreamsLosesNoCommit checks that the outcomes reported with wait=1 are the outcomes of the
+// replica, and that streams of a demoted primary report this.
+func TestFailoverWithStreamsLosesNoCommit(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
 	ctx := within(t, time.Minute)
@@ -206,9 +206,9 @@ func TestStreamsFailOver(t *testing.T) {
 	expectChains(t, d, known)
 }
 
-// TestStreamsGoWithTheOthers: a stream is reset to the primary that the other sessions
-// have found, although its own server answers and says that it is one.
-func TestStreamsGoWithTheOthers(t *testing.T) {
+// TestStreamResetFollowsOtherSessions checks that a stream is reset to the primary of the other sessions, although
+// its own server also claims to be primary.
+func TestStreamResetFollowsOtherSessions(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=300ms")
 	streams := openStreams(t, d, 2)
@@ -284,10 +284,9 @@ func (w *waiters) lookUp(t *testing.T, replica bool) {
 	expectWrites(t, w.written, times(len(doubtful), "mget incr")+" role wait")
 }
 
-// TestStreamsWait: one WAIT behind all commits that travel together speaks for them all,
-// a conflict is one without the replica too, and a stream whose outcome is unknown for
-// lack of it leaves the connection to the others.
-func TestStreamsWait(t *testing.T) {
+// TestOneWaitCoversAllStreamCommits checks that one WAIT covers all commits that are sent together. A conflict is
+// a conflict without the replica too. A stream with an unknown outcome leaves the connection to the others.
+func TestOneWaitCoversAllStreamCommits(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=500ms")
 	kvtest.Put(t, d, "a", "1")

@@ -117,9 +117,9 @@ func add(ctx context.Context, l db.KVSession, key string) (before int, err error
 	return before, l.Commit(ctx)
 }
 
-// TestStreamsAreTransactionsOfTheirOwn: streams of one connection each see what is theirs,
-// meet in shared keys as sessions do, and one that is refused takes no other with it.
-func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
+// TestStreamsHaveIndependentTransactions checks that streams of one connection see their own writes and conflict
+// as sessions do. A refused stream affects no other.
+func TestStreamsHaveIndependentTransactions(t *testing.T) {
 	c := start(t, serverOptions{})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	const count, shared = 8, "shared"
@@ -183,10 +183,9 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 	t.Logf("%d met and %d of them were refused", added.Load()+conflicts.Load(), conflicts.Load())
 }
 
-// TestStreamsTravelTogether: what waits while the connection is in use goes in one
-// write, with one question behind all reads. Of those that have read the same key one
-// is committed, and the others take nobody with them.
-func TestStreamsTravelTogether(t *testing.T) {
+// TestWaitingStreamsAreSentInOneWrite checks that transactions that wait for the connection are sent in one write,
+// with one request for all reads. Of those that read the same key, one commits and the others affect nobody.
+func TestWaitingStreamsAreSentInOneWrite(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	const count, same = 16, 3
 	kvtest.Put(t, d, "same", "0") // and the server knows the script
@@ -244,9 +243,9 @@ func TestStreamsTravelTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsAreClosedOneByOne: the last one closes the connection, and a stream that is
-// closed is of no use.
-func TestStreamsAreClosedOneByOne(t *testing.T) {
+// TestLastStreamClosesTheConnection checks that the last stream closes the connection, and that a closed stream
+// returns an error.
+func TestLastStreamClosesTheConnection(t *testing.T) {
 	c := start(t, serverOptions{})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	streams := openStreams(t, d, 3)
@@ -264,9 +263,9 @@ func TestStreamsAreClosedOneByOne(t *testing.T) {
 	awaitClients(t, c, 0)
 }
 
-// TestStreamsEndWithTheirTime: a stream whose context has ended sends nothing and disturbs
-// no other, not even by a Reset.
-func TestStreamsEndWithTheirTime(t *testing.T) {
+// TestStreamWithCancelledContextSendsNothing checks that a stream whose context has ended sends nothing, and that
+// even its Reset disturbs no other stream.
+func TestStreamWithCancelledContextSendsNothing(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	streams := openStreams(t, d, 2)
 	r := redis.Record(streams[0])
@@ -288,7 +287,7 @@ func TestStreamsEndWithTheirTime(t *testing.T) {
 	kvtest.ExpectRead(t, streams[0], "2", "a")
 }
 
-func TestStreamsRefusals(t *testing.T) {
+func TestStreamsRefuseUnsupportedOptions(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL()+"?commit=watch")
 	_, err := d.Streams(t.Context(), 4, db.SessionOptions{})
 	expect(t, "streams that watch", err, db.Fatal, "take commit=script")

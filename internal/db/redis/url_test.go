@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLIsParsed(t *testing.T) {
 	base := func(change func(*config)) config {
 		c := config{nodes: []string{"h1:6379"}, timeout: 5 * time.Second, waitFor: time.Second}
 		change(&c)
@@ -43,7 +43,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestParseURLRefuses(t *testing.T) {
+func TestInvalidURLIsRefused(t *testing.T) {
 	kvtest.Refuses(t, func(url string) error { _, err := parseURL(url); return err }, map[string]string{
 		"postgres://h1":                     "redis://",
 		"redis:h1":                          "redis://",
@@ -89,7 +89,7 @@ func TestParseURLRefuses(t *testing.T) {
 	})
 }
 
-func TestNoPieceOfThePassword(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "redis", "h:1", []string{"", "/", "/0?timeout=3s"}, "/?#", func(url string) (drivertest.Account, error) {
 		c, err := parseURL(url)
 		return drivertest.Account{Servers: strings.Join(c.nodes, ","), User: c.user, Password: c.password}, err

@@ -107,9 +107,9 @@ func (p *proxy) forward(to, from net.Conn, here cut) {
 	}
 }
 
-// TestLostAnswer cuts the connection under a commit: before the server has it,
-// and after. Both look alike, so both are unknown, and a look-up reports.
-func TestLostAnswer(t *testing.T) {
+// TestLostCommitAnswerIsUnknown checks that a commit is unknown if its connection is cut before or after the
+// server has it. A look-up finds the outcome.
+func TestLostCommitAnswerIsUnknown(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		p := startProxy(t, c.Endpoints()[0])
 		d := drivertest.Open(t, redis.Open, strings.Replace(url, c.Endpoints()[0], p.address, 1))
@@ -193,8 +193,9 @@ func request(r *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// TestWhatServersSay answers for servers that are not at hand.
-func TestWhatServersSay(t *testing.T) {
+// TestUnusableServersAreExplained checks the errors for servers that the test imitates, such as old versions and
+// Sentinels.
+func TestUnusableServersAreExplained(t *testing.T) {
 	const v7, primary = "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$10\r\nstandalone", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"
 	for _, test := range []struct {
 		name    string
@@ -256,7 +257,7 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestTLSConnectsOrExplainsRefusal(t *testing.T) {
 	cert, key := drivertest.Certificate(t)
 	port, err := host.FreePort(t.Context())
 	drivertest.Must(t, err)

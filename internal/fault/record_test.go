@@ -23,7 +23,7 @@ func TestSecondsSurviveJSONExactly(t *testing.T) {
 	}
 }
 
-func TestSecondsParseDecimals(t *testing.T) {
+func TestParseSecondsFromJSON(t *testing.T) {
 	for text, want := range map[string]Seconds{"20.012": 20_012_000_000, "0": 0, "5": 5_000_000_000, "0.000000001": 1, "-1.5": -1_500_000_000} {
 		var got Seconds
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {

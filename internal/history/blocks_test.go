@@ -108,7 +108,7 @@ func TestBlocksAndTransactionsFindTheSameDamage(t *testing.T) {
 	same("record less", 0, forge(make([]byte, 14), 1))
 }
 
-func TestAnErrorOfAWorkerEndsTheReading(t *testing.T) {
+func TestWorkerErrorEndsReading(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	r, err := openBytes(file)
 	must(t, err)
@@ -176,7 +176,7 @@ func TestTailReadsGrowingFile(t *testing.T) {
 	}
 }
 
-func TestTailFindsDamage(t *testing.T) {
+func TestTailReaderFindsDamage(t *testing.T) {
 	tier.SkipUnderRace(t)
 	file, _, starts := smallHistory(t)
 	dir := t.TempDir()
@@ -239,7 +239,7 @@ func TestWorkersReadAllRows(t *testing.T) {
 	}
 }
 
-func TestACursorAllocatesNothing(t *testing.T) {
+func TestCursorAllocatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	record(t, dir, [][]Transaction{bankTransfers(newRandom(5), 0, 2000)})
 	r, err := Open(dir)

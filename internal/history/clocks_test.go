@@ -58,8 +58,8 @@ func clocked(t *testing.T) (dir string) {
 	return filepath.Join(dir, "all")
 }
 
-// TestPartHasConvertedTimes checks that a part has the transactions of its clients, with converted times.
-func TestPartHasConvertedTimes(t *testing.T) {
+// TestPartOfHistoryHasConvertedTimes checks that a part has the transactions of its clients, with converted times.
+func TestPartOfHistoryHasConvertedTimes(t *testing.T) {
 	r, err := Open(clocked(t))
 	if err != nil {
 		t.Fatal(err)
@@ -102,9 +102,9 @@ func TestPartHasConvertedTimes(t *testing.T) {
 	}
 }
 
-// TestClockErrorsAreReadWithTheirHistory checks that the clock errors are accepted only for the history to
+// TestClockErrorsOfAnotherHistoryAreRejected checks that the clock errors are accepted only for the history to
 // which they belong.
-func TestClockErrorsAreReadWithTheirHistory(t *testing.T) {
+func TestClockErrorsOfAnotherHistoryAreRejected(t *testing.T) {
 	dir := clocked(t)
 	cut := false
 	errorOf := func(dir string) (int64, error) {
@@ -150,9 +150,9 @@ func TestClockErrorsAreReadWithTheirHistory(t *testing.T) {
 	}
 }
 
-// TestUncertaintyAddsTwoErrors checks that the uncertainty of two clocks is the sum of their errors, and 0
+// TestUncertaintyOfTwoClocksIsSumOfErrors checks that the uncertainty of two clocks is the sum of their errors, and 0
 // for one clock.
-func TestUncertaintyAddsTwoErrors(t *testing.T) {
+func TestUncertaintyOfTwoClocksIsSumOfErrors(t *testing.T) {
 	for want, clocks := range map[int64][]ClockError{
 		0: {{Clients: 2}, {First: 2, Clients: 1, Cut: true}}, 12: {{Clock: 1, Clients: 1, Error: 5}, {Clock: 2, First: 1, Clients: 1, Error: 7}, {Clock: 1, First: 2, Clients: 1, Error: 3}},
 		9: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: 9}}, Unbounded: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: Unbounded}},

@@ -37,9 +37,9 @@ func part(t *testing.T, dir string, clients, of, n int, whole bool) {
 	}
 }
 
-// TestCopyJoinsParts checks that copies of two processes' recordings form the whole, and that missing records
+// TestCopyJoinsPartsOfHistory checks that copies of two processes' recordings form the whole, and that missing records
 // of a part are missing in the whole.
-func TestCopyJoinsParts(t *testing.T) {
+func TestCopyJoinsPartsOfHistory(t *testing.T) {
 	const clients, each = 5, 3000
 	for _, whole := range []bool{true, false} {
 		dir := t.TempDir()

@@ -68,7 +68,7 @@ func isPrefix(got, want []Transaction) bool {
 	return true
 }
 
-func TestACrashAtEveryByteLeavesWholeBlocks(t *testing.T) {
+func TestCrashAtAnyByteLeavesWholeBlocks(t *testing.T) {
 	file, want, starts := smallHistory(t)
 	records := []int{0, 1, 3, 6, 10, 15} // number of records before each block
 	for size := range len(file) {
@@ -119,9 +119,9 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
-// TestAFlippedBitOfAnIncompleteHistoryIsFound checks a file without a footer: the blocks' own checksums must
+// TestFlippedBitOfIncompleteHistoryIsFound checks a file without a footer: the blocks' own checksums must
 // find the error, except in the last block's magic.
-func TestAFlippedBitOfAnIncompleteHistoryIsFound(t *testing.T) {
+func TestFlippedBitOfIncompleteHistoryIsFound(t *testing.T) {
 	tier.SkipUnderRace(t)
 	file, _, starts := smallHistory(t)
 	file = file[:len(file)-footerSize]
@@ -136,7 +136,7 @@ func TestAFlippedBitOfAnIncompleteHistoryIsFound(t *testing.T) {
 	}
 }
 
-func TestRemovedDoubledAndMovedBlocksAreFound(t *testing.T) {
+func TestRemovedRepeatedAndMovedBlocksAreFound(t *testing.T) {
 	file, _, s := smallHistory(t)
 	cut := func(from, to int) []byte { return file[s[from]:s[to]] }
 	for name, blocks := range map[string][][]byte{
@@ -176,7 +176,7 @@ func forge(payload []byte, records uint32) []byte {
 	return append(append(file, block...), sums.footer()...)
 }
 
-func TestForgedBlocksAreErrors(t *testing.T) {
+func TestInvalidBlocksWithValidChecksumAreErrors(t *testing.T) {
 	tx := Transaction{ID: 1, Attempts: 1, Ops: []Op{{Object: 1}}}
 	var c context
 	good := appendTransaction(nil, &tx, &c)
@@ -210,7 +210,7 @@ func TestForgedBlocksAreErrors(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesOtherFiles(t *testing.T) {
+func TestOpenRejectsFilesOfOtherFormats(t *testing.T) {
 	file, _, _ := smallHistory(t)
 	changed := func(offset int, v uint32) []byte {
 		b := bytes.Clone(file)
@@ -291,9 +291,9 @@ func FuzzReadDamagedTransactions(f *testing.F) {
 	})
 }
 
-// FuzzPayload checks that arbitrary payloads with correct checksums are rejected, or are equal after they are
-// written and read again.
-func FuzzPayload(f *testing.F) {
+// FuzzReadTransactionPayload checks that arbitrary payloads with correct checksums are rejected, or are equal
+// after they are written and read again.
+func FuzzReadTransactionPayload(f *testing.F) {
 	var c context
 	tx := randomTransaction(newRandom(12), 3)
 	f.Add(appendTransaction(nil, &tx, &c), uint32(1))

@@ -237,8 +237,8 @@ func FuzzReadEndStatePayload(f *testing.F) {
 	})
 }
 
-// TestAnEndStateOfAnotherRunIsRefused checks that files of two runs are not combined.
-func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
+// TestEndStateOfAnotherRunIsRejected checks that files of two runs are not combined.
+func TestEndStateOfAnotherRunIsRejected(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	for i, dir := range dirs {
 		h := testHeader

@@ -42,10 +42,10 @@ type summary struct {
 	ReadBalances uint64         `json:"read_balances"`
 }
 
-// TestAnotherReaderReadsTheSame checks that docs/reference/history-format.md suffices for a second implementation. The
-// Python reader follows only that page and must count the same as this package, for real recordings of every
-// workload.
-func TestAnotherReaderReadsTheSame(t *testing.T) {
+// TestPythonReaderReadsSameHistory checks that docs/reference/history-format.md suffices for a second
+// implementation. The Python reader follows only that page and must count the same as this package, for real
+// recordings of every workload.
+func TestPythonReaderReadsSameHistory(t *testing.T) {
 	tier.SkipUnderRace(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -171,7 +171,7 @@ func TestEndStateCodecKeepsEveryField(t *testing.T) {
 	}
 }
 
-func TestListsThatGrowTakeFewBytes(t *testing.T) {
+func TestGrowingListsTakeFewBytes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		list func(i int) []uint64

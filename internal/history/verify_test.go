@@ -85,9 +85,9 @@ func rebuilt(t *testing.T, data []byte, change func(list [][]byte) [][]byte) []b
 	return append(file, sums.footer()...)
 }
 
-// TestVerifyNamesTheProblem checks the problem that is reported for each kind of altered file, with and
+// TestVerifyNamesProblemOfAlteredFile checks the problem that is reported for each kind of altered file, with and
 // without a manifest.
-func TestVerifyNamesTheProblem(t *testing.T) {
+func TestVerifyNamesProblemOfAlteredFile(t *testing.T) {
 	drop := func(at int) func([][]byte) [][]byte {
 		return func(list [][]byte) [][]byte { return slices.Delete(slices.Clone(list), at, at+1) }
 	}

@@ -112,7 +112,7 @@ func TestHistoryRoundTripOfManyClients(t *testing.T) {
 	}
 }
 
-func TestReadingMayStopEarly(t *testing.T) {
+func TestReadingCanStopEarly(t *testing.T) {
 	dir := t.TempDir()
 	record(t, dir, [][]Transaction{bankTransfers(newRandom(5), 0, 100)})
 	h, err := Open(dir)
@@ -144,7 +144,7 @@ func TestBlockIsDeliveredAfterOneSecond(t *testing.T) {
 	must(t, w.Close())
 }
 
-func TestAHistoryIsNeverOverwritten(t *testing.T) {
+func TestHistoryIsNeverOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	record(t, dir, [][]Transaction{nil})
 	before, err := os.ReadFile(filepath.Join(dir, transactionsFile))
@@ -188,7 +188,7 @@ func TestCloseRejectsUndeliveredRecords(t *testing.T) {
 	}
 }
 
-func TestClientsMayStillRecordWhileClosing(t *testing.T) {
+func TestClientsCanRecordDuringClose(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
 		w, err := Create(dir, testHeader, 4)

@@ -42,9 +42,9 @@ func TestStrongestOmitsIncludedLevels(t *testing.T) {
 	}
 }
 
-// TestDefinitionsHaveUniqueNames checks that each level has a unique name in both vocabularies, and that no
+// TestLevelsHaveUniqueNames checks that each level has a unique name in both vocabularies, and that no
 // literature name is a vendor's name for another level.
-func TestDefinitionsHaveUniqueNames(t *testing.T) {
+func TestLevelsHaveUniqueNames(t *testing.T) {
 	vendors := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
 	names := map[string]bool{}
 	for _, d := range Definitions() {

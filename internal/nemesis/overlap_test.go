@@ -13,9 +13,9 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestOverlappingFaultsOfOneNode checks the reported outcome of faults that overlap. Each want is the beginning of
-// the outcome of a line: "ok", or "skipped" or "error" with the reason.
-func TestOverlappingFaultsOfOneNode(t *testing.T) {
+// TestOverlappingFaultsOnOneNodeHaveExpectedOutcome checks the reported outcome of faults that overlap. Each want
+// is the beginning of the outcome of a line: "ok", or "skipped" or "error" with the reason.
+func TestOverlappingFaultsOnOneNodeHaveExpectedOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		nodes int
@@ -333,9 +333,9 @@ func TestImpossibleFaultsAreRejectedAtStart(t *testing.T) {
 	})
 }
 
-// TestPartitionShapesOnAnyClusterSize checks which nodes reach each other in each shape of partition, on clusters
+// TestPartitionsCutExpectedNodesOnAnySize checks which nodes reach each other in each shape of partition, on clusters
 // of many sizes.
-func TestPartitionShapesOnAnyClusterSize(t *testing.T) {
+func TestPartitionsCutExpectedNodesOnAnySize(t *testing.T) {
 	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 9} {
 		bubble(t, size, func(t *testing.T, c *standIns) {
 			c.leader = size - 1

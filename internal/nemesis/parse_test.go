@@ -314,7 +314,7 @@ func TestEachUsageParses(t *testing.T) {
 	}
 }
 
-func TestOnlyDiskFaultsNeedLayer(t *testing.T) {
+func TestOnlyDiskFaultsNeedFileSystemLayer(t *testing.T) {
 	for text, want := range map[string]bool{
 		"kill n0": false, "disk-full n0": true, "slow-disk n0": true, "lose-unsynced n0": true,
 		"mix: kill n0 | lose-unsynced n0": true, "mix: kill n0 | pause n0": false,

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestSeedFixesDueFaults checks that the due faults follow from the seed before anything runs.
-func TestSeedFixesDueFaults(t *testing.T) {
+// TestSeedDeterminesPlannedFaults checks that the due faults follow from the seed before anything runs.
+func TestSeedDeterminesPlannedFaults(t *testing.T) {
 	const s = time.Second
 	faults := script(t, "kill n0 every 20s for 5s", "pause leader at 30s", "mix every 10s jitter 2s: kill random | pause leader")
 	list := faults.Due(3, 50*s, 10)
@@ -144,8 +144,8 @@ func TestRepeatedKillEndsWithEachRestart(t *testing.T) {
 	})
 }
 
-// TestLineWithoutTimeIsAnError checks that a line for which there was no time is an error.
-func TestLineWithoutTimeIsAnError(t *testing.T) {
+// TestFaultThatNeverCameDueIsAnError checks that a line for which there was no time is an error.
+func TestFaultThatNeverCameDueIsAnError(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		over := c.drive(10*time.Second, 1, "kill n0 at 20s", "pause n1 every 1m", "pause n2 at 9900ms")
 		if len(over) != 3 {
@@ -246,9 +246,9 @@ func TestSeedDecidesRandomChoices(t *testing.T) {
 	})
 }
 
-// TestMixTakesAllAndCycleTakesTurns checks that mix takes each of its faults, and that cycle takes one after the
+// TestMixPicksRandomlyAndCycleInOrder checks that mix takes each of its faults, and that cycle takes one after the
 // other.
-func TestMixTakesAllAndCycleTakesTurns(t *testing.T) {
+func TestMixPicksRandomlyAndCycleInOrder(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		seen := map[string]int{}
 		for _, i := range c.drive(1000*time.Second, 7, "mix every 10s for 1s: kill n0 | pause n1 | partition n2 | move leader") {
@@ -275,8 +275,8 @@ func TestMixTakesAllAndCycleTakesTurns(t *testing.T) {
 	})
 }
 
-// TestJitterSpreadsTimesApart checks that the times are spread over the jitter and keep apart.
-func TestJitterSpreadsTimesApart(t *testing.T) {
+// TestJitterSpreadsInjectionTimes checks that the times are spread over the jitter and keep apart.
+func TestJitterSpreadsInjectionTimes(t *testing.T) {
 	s := must(t, "pause n0 every 10s for 5s jitter 4s")
 	rng := rand.New(rand.NewPCG(1, 2))
 	least, most := time.Hour, time.Duration(0)
@@ -293,7 +293,7 @@ func TestJitterSpreadsTimesApart(t *testing.T) {
 	}
 }
 
-func TestFirstAndLastTimesOfFault(t *testing.T) {
+func TestFirstAndLastTimesOfRepeatedFault(t *testing.T) {
 	for text, want := range map[string][2]time.Duration{
 		"kill leader":                               {5 * time.Second, 5 * time.Second},
 		"kill leader for 2s":                        {5 * time.Second, 7 * time.Second},

@@ -338,8 +338,8 @@ func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []fault.I
 	return over
 }
 
-// TestLinkFaultsShapeAsWritten checks that link faults request the delay, loss or bandwidth of their text.
-func TestLinkFaultsShapeAsWritten(t *testing.T) {
+// TestLinkFaultsHaveRequestedValues checks that link faults request the delay, loss or bandwidth of their text.
+func TestLinkFaultsHaveRequestedValues(t *testing.T) {
 	for line, want := range map[string]fault.Link{
 		"slow n0 by 50ms varying 5ms for 1s": {Delay: 50 * time.Millisecond, Jitter: 5 * time.Millisecond},
 		"lossy n0 by 5% for 1s":              {Loss: 0.05},

@@ -132,9 +132,9 @@ func TestEarlierComparisonIsRead(t *testing.T) {
 	}
 }
 
-// TestPointHasFiguresOfResult checks that a point has the figures of its result, and no figures for a run without
+// TestPointCopiesFiguresOfResult checks that a point has the figures of its result, and no figures for a run without
 // a load phase.
-func TestPointHasFiguresOfResult(t *testing.T) {
+func TestPointCopiesFiguresOfResult(t *testing.T) {
 	r := &report.Result{
 		Verdict: "valid", Database: "X", DatabaseVersion: "1", ScaledDownBy: 10, Load: &report.Load{Accounts: 100}, FootprintBytes: new(int64(5)),
 		Drive: &report.Drive{Clients: 3, Committed: 9, TPS: &report.Throughput{Mean: new(2.0)}, Latency: &report.Latency{Mean: 1, P99: 2, Max: 3}},

@@ -176,8 +176,9 @@ func golden(t *testing.T, file string, data any) {
 	}
 }
 
-// TestBrowserTestsUseTheseSweeps checks that the browser's tests, which are in package report, use these sweeps.
-func TestBrowserTestsUseTheseSweeps(t *testing.T) { golden(t, "books.json", books()) }
+// TestSweepsOfBrowserTestsMatchGolden checks that the sweeps of the browser's tests, which are in package report,
+// are these sweeps.
+func TestSweepsOfBrowserTestsMatchGolden(t *testing.T) { golden(t, "books.json", books()) }
 
 // TestPageDataHasNoNullLists checks the page's JSON. A list that a script reads is never null.
 func TestPageDataHasNoNullLists(t *testing.T) {
@@ -242,9 +243,9 @@ func TestPageAndTextHaveSameKnee(t *testing.T) {
 	}
 }
 
-// TestKneeKeptItsRate checks that a step that did not keep its rate is not named as the knee, however small the
-// rest was.
-func TestKneeKeptItsRate(t *testing.T) {
+// TestKneeIsNeverStepThatMissedItsRate checks that a step that did not keep its rate is not named as the knee,
+// however small the rest was.
+func TestKneeIsNeverStepThatMissedItsRate(t *testing.T) {
 	b := books()["rate"]
 	b.Points = nil
 	for _, rate := range []float64{1000, 2000, 3000, 4000, 5000, 3000, 4000, 3000, 4000} {
@@ -286,8 +287,8 @@ func TestPageShowsFittedCurve(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNotZero checks that an unknown value is reported as not known.
-func TestUnknownIsNotZero(t *testing.T) {
+// TestUnknownValueIsNotShownAsZero checks that an unknown value is reported as not known.
+func TestUnknownValueIsNotShownAsZero(t *testing.T) {
 	d := data(t, books()["nothing"])
 	if s := d.Steps[0]; s.TPS != nil || s.Low != nil || s.P99MS != nil || d.Law != nil {
 		t.Errorf("a step that did nothing is %+v", s)
@@ -308,9 +309,9 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// TestUnmeasuredStepsChangeNoFit checks that steps without a throughput change neither the law nor the knee, and
+// TestUnmeasuredStepsDoNotChangeFit checks that steps without a throughput change neither the law nor the knee, and
 // that the page calls them not known.
-func TestUnmeasuredStepsChangeNoFit(t *testing.T) {
+func TestUnmeasuredStepsDoNotChangeFit(t *testing.T) {
 	sizes := books()["unmeasured"]
 	d, want := data(t, sizes), books()["unmeasured"]
 	want.Points = want.Points[1:]
@@ -451,9 +452,9 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestNoLawWithoutSoundFit checks that page and file have no law, no peak and no R² without a sound fit, and give
-// the reason in one sentence.
-func TestNoLawWithoutSoundFit(t *testing.T) {
+// TestPageShowsNoLawWithoutGoodFit checks that page and file have no law, no peak and no R² without a sound fit,
+// and give the reason in one sentence.
+func TestPageShowsNoLawWithoutGoodFit(t *testing.T) {
 	noise := books()["clients"]
 	for i, x := range []float64{87_000, 119_692, 96_000, 104_000, 101_000, 92_000, 103_000} {
 		noise.Points[i].TPS = new(x)

@@ -165,7 +165,7 @@ func TestResumedSweepTakesSameSteps(t *testing.T) {
 	}
 }
 
-func TestKeptRateNeedsSmallRemainder(t *testing.T) {
+func TestStepWithLargeBacklogMissedItsRate(t *testing.T) {
 	for _, c := range []struct {
 		p            Point
 		kept, behind bool
@@ -193,9 +193,9 @@ func TestRatesAreRoundedToThreeDigits(t *testing.T) {
 	}
 }
 
-// TestRepeatsOrderDiffersForListAndProfile checks that a list is repeated as a whole, and the profile step by
+// TestListRepeatsWholeAndProfilePerStep checks that a list is repeated as a whole, and the profile step by
 // step. Only a knee is measured more often than requested.
-func TestRepeatsOrderDiffersForListAndProfile(t *testing.T) {
+func TestListRepeatsWholeAndProfilePerStep(t *testing.T) {
 	var values []float64
 	for _, p := range sweepAll(t, Spec{Axis: Clients, Values: []float64{1, 2, 4}, Repeat: 2}, nil, database(1e6)) {
 		values = append(values, p.Value)
@@ -268,9 +268,9 @@ func TestSlowRatesAreMeasuredLonger(t *testing.T) {
 	}
 }
 
-// TestDueStepsAreThoseNotMeasured checks which steps are still due: the rest of a list with its repetitions, and
+// TestDueListsUnmeasuredSteps checks which steps are still due: the rest of a list with its repetitions, and
 // the next step of a profile.
-func TestDueStepsAreThoseNotMeasured(t *testing.T) {
+func TestDueListsUnmeasuredSteps(t *testing.T) {
 	done := []Point{{Value: 1}, {Value: 2}, {Value: 1}}
 	for _, c := range []struct {
 		over  string

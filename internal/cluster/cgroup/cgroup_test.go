@@ -17,9 +17,9 @@ const (
 	container = "601 600 0:27 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
 )
 
-// TestFindLocatesGroupOfEachVersion checks that the process's control group is found for versions 1 and 2, or the
+// TestFindControlGroupInEachCgroupVersion checks that the process's control group is found for versions 1 and 2, or the
 // error names the cause.
-func TestFindLocatesGroupOfEachVersion(t *testing.T) {
+func TestFindControlGroupInEachCgroupVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, mounts string
 		want        Group
@@ -85,10 +85,10 @@ func weighs(t *testing.T, g Group, processors int) {
 	}
 }
 
-// TestGroupHoldsMovedProcessUntilRemoved checks that a process moves into a new group, and that the group can be
+// TestProcessMovesIntoControlGroup checks that a process moves into a new group, and that the group can be
 // removed while the process runs. The groups are in a group of this test, because other tests change the settings
 // of the process's group at the same time.
-func TestGroupHoldsMovedProcessUntilRemoved(t *testing.T) {
+func TestProcessMovesIntoControlGroup(t *testing.T) {
 	outer := above(t)
 	g := outer.Child("above-" + strconv.Itoa(os.Getpid()))
 	if err := g.Make(2); err != nil {
@@ -167,9 +167,9 @@ func settings(t *testing.T, g Group) (all string) {
 	return all
 }
 
-// TestGroupWithoutControllerIsRejected checks that a group of version 2 without a processor controller gives an error
-// with advice. The groups are plain folders, so the test covers the parsing, not the kernel.
-func TestGroupWithoutControllerIsRejected(t *testing.T) {
+// TestControlGroupWithoutControllerIsRejected checks that a group of version 2 without a processor controller
+// gives an error with advice. The groups are plain folders, so the test covers the parsing, not the kernel.
+func TestControlGroupWithoutControllerIsRejected(t *testing.T) {
 	folder := func(files map[string]string) Group {
 		dir := t.TempDir()
 		for name, text := range files {

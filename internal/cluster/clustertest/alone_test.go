@@ -93,9 +93,9 @@ var engines = []engine{
 	},
 }
 
-// TestSingleServerKillsPausesAndRestarts checks that a single server can be killed, paused and restarted, and
+// TestSingleServerRestartsAfterKillAndPause checks that a single server can be killed, paused and restarted, and
 // rejects wrong settings.
-func TestSingleServerKillsPausesAndRestarts(t *testing.T) {
+func TestSingleServerRestartsAfterKillAndPause(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Run("life", e.life)

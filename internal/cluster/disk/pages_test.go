@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestPagesAreKeptUntilCutOff checks that pages keep their content until they are cut off, and that their file has
-// no name.
-func TestPagesAreKeptUntilCutOff(t *testing.T) {
+// TestPagesOfFileAreKeptUntilTruncation checks that pages keep their content until they are cut off, and that
+// their file has no name.
+func TestPagesOfFileAreKeptUntilTruncation(t *testing.T) {
 	folder := t.TempDir()
 	page := func(n int64) []byte { return bytes.Repeat([]byte{byte(n)}, pageSize) }
 	content := newImage(10*pageSize - 5)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClearSparesUnknownOwners checks that Clear keeps damaged records, and records of owners that cannot be
+// TestClearKeepsRecordsOfUnknownOwners checks that Clear keeps damaged records, and records of owners that cannot be
 // compared with present processes.
-func TestClearSparesUnknownOwners(t *testing.T) {
+func TestClearKeepsRecordsOfUnknownOwners(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	state, err := stateFolder()
 	if err != nil {

@@ -233,8 +233,8 @@ func unstressed(uid string) string {
 	return fmt.Sprintf("%v %v", s.tryGroup(), end())
 }
 
-// TestStressNeedsRights checks the error for a user without rights.
-func TestStressNeedsRights(t *testing.T) {
+// TestStressWithoutRightsIsAnError checks the error for a user without rights.
+func TestStressWithoutRightsIsAnError(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root can become another user")
 	}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEchoesAreCountedAtRequestedRate checks that returned echoes are counted and that they are sent at the
+// TestProbeSendsAndCountsEchoes checks that returned echoes are counted and that they are sent at the
 // requested rate. It uses a network namespace of its own, where echoes need no privilege, as in the probe's pod.
-func TestEchoesAreCountedAtRequestedRate(t *testing.T) {
+func TestProbeSendsAndCountsEchoes(t *testing.T) {
 	runtime.LockOSThread() // the thread and the namespace end with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("a network namespace needs root: %v", err)

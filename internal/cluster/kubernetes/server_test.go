@@ -25,9 +25,9 @@ import (
 	"stroppy/internal/fault"
 )
 
-// TestClusterOnRealAPIServer checks the handling of objects and faults with a real API server. It has no
+// TestObjectsAndFaultsOnRealAPIServer checks the handling of objects and faults with a real API server. It has no
 // controllers: no pod runs, and owned objects are not deleted.
-func TestClusterOnRealAPIServer(t *testing.T) {
+func TestObjectsAndFaultsOnRealAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}

@@ -145,8 +145,8 @@ func TestUsageBeforeLoadIsNoBaseline(t *testing.T) {
 	})
 }
 
-// TestStressNeedsRiseInUse checks by how much the use of a pod must rise.
-func TestStressNeedsRiseInUse(t *testing.T) {
+// TestStressMustRaiseProcessorUse checks by how much the use of a pod must rise.
+func TestStressMustRaiseProcessorUse(t *testing.T) {
 	for _, c := range []struct {
 		before, taken, most, want float64
 		says                      string

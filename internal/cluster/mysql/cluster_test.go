@@ -301,9 +301,9 @@ func TestServerRunsFromMovedInstallation(t *testing.T) {
 	}
 }
 
-// TestProgramsHaveOldOrNewNames checks that a folder's programs are found by their present names, and by their
+// TestProgramsAreFoundByOldAndNewNames checks that a folder's programs are found by their present names, and by their
 // names before MariaDB 10.5.
-func TestProgramsHaveOldOrNewNames(t *testing.T) {
+func TestProgramsAreFoundByOldAndNewNames(t *testing.T) {
 	make := func(names ...string) string {
 		prefix := clustertest.OpenDir(t)
 		for _, name := range names {

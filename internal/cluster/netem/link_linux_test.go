@@ -194,9 +194,9 @@ func TestLinkIsConvertedToKernelUnits(t *testing.T) {
 	}
 }
 
-// TestShapeChoosesNetemOrWire checks that a wire shapes a link if the kernel has no netem, or if netem would behave
-// differently. If the kernel refuses netem, the link stays as it was.
-func TestShapeChoosesNetemOrWire(t *testing.T) {
+// TestLinkFallsBackToWireWithoutNetem checks that a wire shapes a link if the kernel has no netem, or if netem
+// would behave differently. If the kernel refuses netem, the link stays as it was.
+func TestLinkFallsBackToWireWithoutNetem(t *testing.T) {
 	n := newNamespaces(t, 1)
 	f := n.backend.(*namespaces)
 	var has bool

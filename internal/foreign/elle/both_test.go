@@ -55,9 +55,9 @@ func twoForms(r *rand.Rand, invoked bool) (text, edn string) {
 	return lines.String(), forms.String()
 }
 
-// TestBothFormsAgree checks that a history has the same verdict in both formats, at every level that both
+// TestBothFormatsGiveSameVerdict checks that a history has the same verdict in both formats, at every level that both
 // define equally.
-func TestBothFormsAgree(t *testing.T) {
+func TestBothFormatsGiveSameVerdict(t *testing.T) {
 	rounds := uint64(1500)
 	if testing.Short() {
 		rounds = 300

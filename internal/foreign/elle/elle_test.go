@@ -126,8 +126,8 @@ func TestParseRegistersInJSON(t *testing.T) {
 	compareLevels(t, r, []string{"holds", "serializable", "broken", "strong-snapshot-isolation"})
 }
 
-// TestBadInputNamesTheLine checks that invalid input gives a sentence with the line, and never a verdict.
-func TestBadInputNamesTheLine(t *testing.T) {
+// TestErrorOfBadInputNamesTheLine checks that invalid input gives a sentence with the line, and never a verdict.
+func TestErrorOfBadInputNamesTheLine(t *testing.T) {
 	ok := "{:type :invoke, :f :txn, :process 0, :value [[:append 1 1]]}\n"
 	for _, c := range []struct {
 		name, data, want string

@@ -72,8 +72,8 @@ func TestAPIServerAcceptsRenderedObjects(t *testing.T) {
 	}
 }
 
-// TestFlagsConnectMembers checks that the members find each other, and that a later member joins them.
-func TestFlagsConnectMembers(t *testing.T) {
+// TestEtcdFlagsConnectMembers checks that the members find each other, and that a later member joins them.
+func TestEtcdFlagsConnectMembers(t *testing.T) {
 	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Settings: [][2]string{{"snapshot-count", "1000"}}}
 	list := flags(s)
 	for _, want := range []string{

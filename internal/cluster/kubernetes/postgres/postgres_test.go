@@ -57,8 +57,8 @@ func TestOperatorResourceIsAppliedAndRemoved(t *testing.T) {
 	c.Left(t, namespace, clusters)
 }
 
-// TestNamesDifferByOperator checks the differences between the operators in names, labels and resources.
-func TestNamesDifferByOperator(t *testing.T) {
+// TestResourceNamesDifferByOperator checks the differences between the operators in names, labels and resources.
+func TestResourceNamesDifferByOperator(t *testing.T) {
 	k := Kind()
 	for i, want := range []struct{ pod, secret, labels, path string }{
 		{"stroppy-1-1", "stroppy-1-app", "cnpg.io/cluster=stroppy-1", "instances"},

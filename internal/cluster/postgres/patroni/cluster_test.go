@@ -65,9 +65,9 @@ func TestParamsRejectInvalidValues(t *testing.T) {
 	})
 }
 
-// TestTimesFitPatroniVersion checks the default times, and which given times a version of Patroni rejects or, from
+// TestTimesMustFitPatroniVersion checks the default times, and which given times a version of Patroni rejects or, from
 // 3.1 on, would replace.
-func TestTimesFitPatroniVersion(t *testing.T) {
+func TestTimesMustFitPatroniVersion(t *testing.T) {
 	for _, c := range []struct{ version, query, want string }{
 		{"3.0.2", "", "3s 1s 2s"},
 		{"3.0.2", "loop_wait=5s", "parameter loop_wait: a ttl of 3s is shorter than loop_wait and retry_timeout together (7s)"},

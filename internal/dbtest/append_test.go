@@ -1,8 +1,6 @@
 package dbtest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +8,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/lists"
-	"stroppy/internal/cli"
 	"stroppy/internal/tier"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/appends"
@@ -19,19 +16,10 @@ import (
 // appendMix holds arguments with many clients on few lists, so that transactions conflict.
 var appendMix = []string{"--clients", "6", "--lists", "10", "--seed", "5"}
 
-// appendOn runs `stroppy run append` in this process. It returns the exit code, the parsed result and standard error.
+// appendOn runs `stroppy run append`.
 func appendOn(t *testing.T, args ...string) (int, verdict, string) {
 	t.Helper()
-	var out, complaints bytes.Buffer
-	args = slices.Concat([]string{"run", appends.Name, "--json", "--out", runDir(t)}, appendMix, args)
-	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
-	var v verdict
-	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
-			t.Fatalf("stroppy %v: exit code %d, %v\n%s", args, code, err, complaints.String())
-		}
-	}
-	return code, v, complaints.String()
+	return program(t, appends.Name, slices.Concat(appendMix, args)...)
 }
 
 // detail returns the detail of a check, or an empty string if there is no such check.

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"stroppy/internal/cli"
 	"stroppy/internal/db"
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/history"
-	"stroppy/internal/report"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/appends"
 	"stroppy/internal/workload/bank"
@@ -22,16 +20,11 @@ import (
 
 // driven runs a workload as a command. It returns the exit code, the verdict, which can be empty, and the last line of
 // standard error.
-func driven(t *testing.T, url string, args ...string) (code int, verdict, last string) {
+func driven(t *testing.T, url, workload string, args ...string) (code int, verdict, last string) {
 	t.Helper()
-	var out, complaints bytes.Buffer
-	own := []string{"run", args[0], "--db", url, "--clients", "4", "--count", "200", "--json", "--out", runDir(t)}
-	args = append(own, args[1:]...)
-	code = cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
-	if r, err := report.Parse(out.Bytes()); err == nil {
-		verdict = r.Verdict
-	}
-	return code, verdict, lastLine(complaints.String())
+	args = append([]string{"--db", url, "--clients", "4", "--count", "200"}, args...)
+	code, v, complaints := program(t, workload, args...)
+	return code, v.Verdict, lastLine(complaints)
 }
 
 // changes holds changes of the data by other programs between two runs. The SQL works on every server. The next run
@@ -75,7 +68,7 @@ func changed(t *testing.T, open func(t *testing.T) (db.SQL, string)) {
 		t.Run(c.workload+" "+c.statements[len(c.statements)-1], func(t *testing.T) {
 			database, url := open(t)
 			args := strings.Fields(c.workload)
-			if code, verdict, last := driven(t, url, args...); code != 0 {
+			if code, verdict, last := driven(t, url, args[0], args[1:]...); code != 0 {
 				t.Fatalf("the first run: exit code %d, %s: %s", code, verdict, last)
 			}
 			for _, statement := range c.statements {
@@ -376,17 +369,12 @@ func TestCheckIgnoresTransactionSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url, out := "sqlite:"+filepath.Join(dir, "small.db"), filepath.Join(dir, "run")
-	call := func(args ...string) (int, string) {
-		var printed, complaints bytes.Buffer
-		code := cli.Main(args, nil, strings.NewReader(""), &printed, &complaints)
-		return code, complaints.String()
-	}
-	code, why := call("run", bank.Name, "--db", url, "--accounts", "8", "--payroll-legs", "3", "--audits", "0",
+	code, _, why := stroppy("run", bank.Name, "--db", url, "--accounts", "8", "--payroll-legs", "3", "--audits", "0",
 		"--count", "100", "--no-check", "--out", out)
 	if code != 0 && code != 4 {
 		t.Fatal(code, why)
 	}
-	if code, why := call("check", out, "--db", url); code != 0 {
+	if code, _, why := stroppy("check", out, "--db", url); code != 0 {
 		t.Errorf("exit code %d: %s", code, why)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"stroppy/internal/cli"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
@@ -22,7 +24,11 @@ import (
 // stroppy runs the program in this process.
 func stroppy(args ...string) (code int, stdout, stderr string) {
 	var out, complaints bytes.Buffer
-	code = cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
+	var environ []string
+	if jars := os.Getenv(voltdbcluster.Variable); jars != "" {
+		environ = append(environ, voltdbcluster.Variable+"="+jars)
+	}
+	code = cli.Main(args, environ, strings.NewReader(""), &out, &complaints)
 	return code, out.String(), complaints.String()
 }
 
@@ -407,14 +413,13 @@ func TestSerializableIsValidUnderContention(t *testing.T) {
 	t.Parallel()
 	for _, update := range []string{"atomic", "rmw"} {
 		t.Run(update, func(t *testing.T) {
-			code, stdout, stderr := stroppy("run", "--db", newPostgresDatabase(t), "--json", "--out", runDir(t),
+			code, r, stderr := program(t, "bank", "--db", newPostgresDatabase(t),
 				"--isolation", "serializable", "--update", update, "--zipfian", "--accounts", "12", "--clients", "16",
 				"--count", "1500", "--audits", "20", "--retries", "100")
-			r, err := report.Parse([]byte(stdout))
-			if err != nil || code != 0 || r.Verdict != "valid" {
-				t.Fatalf("ended with %d, %v: %s\n%s", code, err, stderr, stdout)
+			if code != 0 || r.Verdict != "valid" {
+				t.Fatalf("exit code %d, verdict %q: %s", code, r.Verdict, stderr)
 			}
-			c := checkNamed(t, r, "serializable")
+			c := checkNamed(t, &r.Result, "serializable")
 			if r.Claim.Level != "serializable" || c.Status != "valid" || !c.Required {
 				t.Errorf("the claim is %+v, serializable %+v", r.Claim, c)
 			}

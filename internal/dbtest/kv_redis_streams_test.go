@@ -11,7 +11,7 @@ import (
 func TestKVRefusesSharedRedisConnectionsWithWatch(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t, 1, "no")
-	code, _, why := kvOn(t, "--db", s.URL()+"?commit=watch", "--in-flight", "8", "--records", "300", "--count", "100")
+	code, _, why := program(t, "kv", "--db", s.URL()+"?commit=watch", "--in-flight", "8", "--records", "300", "--count", "100")
 	if code != 3 || !strings.Contains(why, "take commit=script, or leave in-flight out") {
 		t.Errorf("exit code %d: %s", code, why)
 	}
@@ -22,8 +22,8 @@ func TestKVRefusesSharedRedisConnectionsWithWatch(t *testing.T) {
 func TestKVOnSharedRedisConnectionsSurvivesKill(t *testing.T) {
 	t.Parallel()
 	needsTime(t)
-	code, v, why := kvOn(t, slices.Concat([]string{
+	code, v, why := program(t, "kv", slices.Concat([]string{
 		"--cluster", "redis:1?appendfsync=always&memory=on", "--nemesis", "kill primary at 2s for 1s", "--duration", "5s", "--in-flight", "8",
 	}, kvMix)...)
-	v.wantValid(t, code, why)
+	v.wantKV(t, code, why)
 }

@@ -1,8 +1,6 @@
 package dbtest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +8,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
-	"stroppy/internal/cli"
 )
 
 // kvMix holds arguments with every kind of transaction and few records, so that transactions conflict.
@@ -19,35 +16,8 @@ var kvMix = []string{
 	"--read-share", "0.3", "--update-share", "0.2", "--insert-share", "0.1", "--scan-share", "0.1", "--modify-share", "0.3", "--scan-length", "20",
 }
 
-// kvOn runs `stroppy run kv` in this process. It returns the exit code, the result and standard error.
-func kvOn(t *testing.T, args ...string) (int, kvVerdict, string) {
-	t.Helper()
-	var out, complaints bytes.Buffer
-	args = append([]string{"run", "kv", "--json", "--out", runDir(t)}, args...)
-	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
-	if why := complaints.String(); strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
-		t.Skipf("skipped engine: %s", lastLine(why))
-	}
-	var v kvVerdict
-	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
-			t.Fatalf("stroppy %v: exit code %d, %v\n%s", args, code, err, complaints.String())
-		}
-	}
-	return code, v, complaints.String()
-}
-
-// kvVerdict holds the parts of result.json that the tests of kv read.
-type kvVerdict struct {
-	verdict
-	Tables []struct {
-		Title string
-		Rows  [][]string
-	}
-}
-
-// wantValid fails the test unless the run is valid and has every kind of transaction.
-func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
+// wantKV fails the test unless the run of kv is valid and has every kind of transaction.
+func (v verdict) wantKV(t *testing.T, code int, complaints string) {
 	t.Helper()
 	if code != 0 || v.Verdict != "valid" {
 		t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, complaints)
@@ -79,7 +49,7 @@ func TestKVFindsPlantedBugs(t *testing.T) {
 		for _, seed := range seeds(2) {
 			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.checks[0], seed), func(t *testing.T) {
 				url := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=%d", c.mutant, seed)
-				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "20000"}, kvMix, c.args)...)
+				code, v, why := program(t, "kv", slices.Concat([]string{"--db", url, "--count", "20000"}, kvMix, c.args)...)
 				found := slices.ContainsFunc(c.checks, func(name string) bool { return v.status(name) == "invalid" })
 				if code != 1 || v.Verdict != "invalid" || !found {
 					t.Errorf("exit code %d, verdict %s, %v: %+v\n%s", code, v.Verdict, c.checks, v.Checks, why)
@@ -92,7 +62,7 @@ func TestKVFindsPlantedBugs(t *testing.T) {
 // TestKVRunsOnNoopWithoutChecks checks that a database which stores nothing can be loaded with requests.
 func TestKVRunsOnNoopWithoutChecks(t *testing.T) {
 	t.Parallel()
-	code, v, why := kvOn(t, "--db", "noop:", "--no-check", "--count", "100000", "--in-flight", "2")
+	code, v, why := program(t, "kv", "--db", "noop:", "--no-check", "--count", "100000", "--in-flight", "2")
 	if code != 0 || v.Drive.Committed != 100_000 {
 		t.Errorf("exit code %d, %d transactions: %s", code, v.Drive.Committed, why)
 	}
@@ -110,7 +80,7 @@ func TestKVRefusesInvalidSettings(t *testing.T) {
 		{[]string{"--read-share", "0.5"}, "must add up to 1"},
 		{[]string{"--accounts", "100"}, "accounts"},
 	} {
-		code, _, why := kvOn(t, c.args...)
+		code, _, why := program(t, "kv", c.args...)
 		if code != 2 || !strings.Contains(why, c.want) {
 			t.Errorf("stroppy run kv %v: exit code %d: %s", c.args, code, why)
 		}
@@ -130,8 +100,8 @@ func TestKVSurvivesKilledLeader(t *testing.T) {
 	} {
 		t.Run(c.cluster, func(t *testing.T) {
 			t.Parallel()
-			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault, "--rate", faultyRate}, kvMix, c.more)...)
-			v.wantValid(t, code, why)
+			code, v, why := program(t, "kv", slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault, "--rate", faultyRate}, kvMix, c.more)...)
+			v.wantKV(t, code, why)
 		})
 	}
 }

@@ -643,8 +643,8 @@ func kvCell(isolation string, count int, more ...string) cell {
 		if isolation != "" {
 			args = append(args, "--isolation", isolation)
 		}
-		code, v, why := kvOn(t, args...)
-		v.wantValid(t, code, why)
+		code, v, why := program(t, "kv", args...)
+		v.wantKV(t, code, why)
 	}}
 }
 
@@ -670,15 +670,15 @@ func kvOnPostgres() (list []cell) {
 				run: func(t *testing.T, open opener) {
 					_, address := open(t)
 					args := slices.Concat([]string{"--db", address, "--count", "700", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)
-					code, v, why := kvOn(t, args...)
-					v.wantValid(t, code, why)
+					code, v, why := program(t, "kv", args...)
+					v.wantKV(t, code, why)
 					lost := func() bool { return v.status(registers.NoLostUpdate) == "invalid" }
 					// It reads without a lock, so that READ COMMITTED may lose updates. A single run may not show
 					// this.
 					allowed := isolation == "read committed"
 					for again := 1; allowed && !lost() && again < 5; again++ {
-						code, v, why = kvOn(t, args...)
-						v.wantValid(t, code, why)
+						code, v, why = program(t, "kv", args...)
+						v.wantKV(t, code, why)
 					}
 					if lost() != allowed {
 						t.Errorf("%s at %s is %s", registers.NoLostUpdate, isolation, v.status(registers.NoLostUpdate))
@@ -698,7 +698,7 @@ func kvOnEtcd() []cell {
 		kvCell("", 200, "--value-size", "100000", "--records", "40", "--scan-length", "3"),
 		{name: "kv too large", run: func(t *testing.T, open opener) {
 			_, address := open(t)
-			if code, _, why := kvOn(t, "--db", address, "--value-size", "2000000"); code != 2 || !strings.Contains(why, "takes values of at most") {
+			if code, _, why := program(t, "kv", "--db", address, "--value-size", "2000000"); code != 2 || !strings.Contains(why, "takes values of at most") {
 				t.Errorf("exit code %d: %s", code, why)
 			}
 		}},
@@ -711,8 +711,8 @@ func kvOnSharedRedisConnections() (list []cell) {
 	for replicas, query := range []string{"?wait=0", "?wait=1"} {
 		list = append(list, cell{name: "kv in flight" + query, run: func(t *testing.T, _ opener) {
 			s := startRedis(t, 1+replicas, "no")
-			code, v, why := kvOn(t, slices.Concat([]string{"--db", s.URL() + query, "--count", "3000", "--in-flight", "8"}, kvMix)...)
-			v.wantValid(t, code, why)
+			code, v, why := program(t, "kv", slices.Concat([]string{"--db", s.URL() + query, "--count", "3000", "--in-flight", "8"}, kvMix)...)
+			v.wantKV(t, code, why)
 		}})
 	}
 	return list

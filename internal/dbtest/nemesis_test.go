@@ -1,7 +1,6 @@
 package dbtest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"os"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"stroppy/internal/cli"
-	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
@@ -146,6 +143,22 @@ func faultyRuns() []faultyRun {
 			outage: true,
 		},
 		{
+			name: "events on etcd: kill the leader", cluster: "etcd:3?memory=on", workload: "events",
+			faults: []string{"kill leader at 1s for 2s"},
+			args:   []string{"--duration", "5s", "--batch", "3", "--retries", "100"},
+		},
+		{
+			name: "events on synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on", workload: "events",
+			faults: []string{"kill primary at 1s for 3s"},
+			args:   []string{"--duration", "10s", "--streams", "3", "--batch", "2", "--retries", "100"},
+		},
+		{
+			name: "events on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
+			workload: "events",
+			faults:   []string{"partition follower at 1s for 4s", "kill primary at 3s for 10s"},
+			args:     []string{"--duration", "15s", "--retries", "100"}, code: 1, invalid: "durable",
+		},
+		{
 			// The tests of the cluster inject the same faults, and TestFailOverKeepsAcknowledgedCommits kills a node
 			// during commits.
 			name: "Galera: kill, partition", cluster: "galera:3?memory=on", apart: true,
@@ -172,44 +185,23 @@ func TestFaultyClustersGetExpectedVerdict(t *testing.T) {
 
 // run runs the command and checks exit code, faults, verdict and failover.
 func (h faultyRun) run(t *testing.T) {
-	var out, complaints bytes.Buffer
-	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--out", runDir(t),
-		"--clients", "8", "--seed", "7", "--rate", faultyRate}
+	args := []string{"--cluster", h.cluster, "--clients", "8", "--seed", "7", "--rate", faultyRate}
 	if h.workload == "" {
 		args = append(args, "--accounts", "500")
 	}
 	for _, f := range h.faults {
 		args = append(args, "--nemesis", f)
 	}
-	var environ []string
-	if jars := os.Getenv(voltdbcluster.Variable); jars != "" {
-		environ = append(environ, voltdbcluster.Variable+"="+jars)
-	}
-	code := cli.Main(append(args, h.args...), environ, strings.NewReader(""), &out, &complaints)
-	if why := complaints.String(); code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has") || strings.Contains(why, voltdbcluster.Variable) || strings.Contains(why, "-tags ")) {
-		kind, _, _ := strings.Cut(h.cluster, ":")
-		t.Skipf("skipped engine: %s: %s", kind, lastLine(why))
-	} else if code == 2 && strings.Contains(why, "run as root") {
-		t.Skipf("skipped engine: network namespaces: %s", lastLine(why))
-	} else if code == 3 && strings.Contains(why, "/dev/fuse") {
-		t.Skipf("skipped engine: fuse: %s", lastLine(why))
-	}
-	r, err := report.Parse(out.Bytes())
-	if err != nil {
-		t.Fatalf("exit code %d: %v\n%s", code, err, complaints.String())
-	}
+	code, r, complaints := program(t, cmp.Or(h.workload, "bank"), append(args, h.args...)...)
 	for _, f := range r.Faults {
 		text, _ := json.Marshal(f)
 		t.Logf("%s", text)
 	}
 	if code != h.code {
-		t.Errorf("exit code %d, not %d: %s", code, h.code, complaints.String())
+		t.Errorf("exit code %d, not %d: %s", code, h.code, complaints)
 	}
 	for _, c := range r.Checks {
 		t.Logf("%s is %s (required %v): %s", c.Name, c.Status, c.Required, c.Detail)
-		if c.Name == h.invalid && c.Status != "invalid" {
-			t.Errorf("check %s is %s", c.Name, c.Status)
-		}
 		// All faults must be injected and healed, whatever the verdict.
 		if c.Name == "faults" && c.Status != "valid" {
 			t.Errorf("the faults: %s", c.Detail)
@@ -222,8 +214,11 @@ func (h faultyRun) run(t *testing.T) {
 		}
 		verified(t, r.Database, r.DatabaseVersion, r.Workload, faults...)
 	}
+	if h.invalid != "" && r.status(h.invalid) != "invalid" {
+		t.Errorf("check %s is %s", h.invalid, r.status(h.invalid))
+	}
 	if h.by != "" {
-		h.wantFailOver(t, r)
+		h.wantFailOver(t, &r.Result)
 	}
 	if h.outage && !slices.ContainsFunc(r.Faults, stopped) {
 		t.Errorf("no fault has stopped the commits: %+v", r.Faults)

@@ -1,7 +1,6 @@
 package dbtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
-	"stroppy/internal/cli"
 	"stroppy/internal/db"
 	"stroppy/internal/report"
 	"stroppy/internal/tier"
@@ -207,7 +205,7 @@ func findsTPCBBug(t *testing.T, mutant, name string, versions bool) {
 	for _, seed := range seeds(2) {
 		t.Run(fmt.Sprintf("%s/seed=%d", mutant, seed), func(t *testing.T) {
 			t.Parallel()
-			code, r, why := tpcbProgram(t, "--db", fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", mutant, seed), "--clients", "32",
+			code, r, why := program(t, "tpcb", "--db", fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", mutant, seed), "--clients", "32",
 				"--count", "10000", "--scale", "10", "--ratio", "1:10:100", "--seed", fmt.Sprint(seed), fmt.Sprintf("--versions=%t", versions))
 			found := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name && c.Status == "invalid" })
 			if code != 1 || r.Verdict != "invalid" || found < 0 {
@@ -217,22 +215,6 @@ func findsTPCBBug(t *testing.T, mutant, name string, versions bool) {
 	}
 }
 
-// tpcbProgram runs `stroppy run tpcb` in this process.
-func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, complaints string) {
-	t.Helper()
-	var out, reported bytes.Buffer
-	args = append([]string{"run", "tpcb", "--json", "--out", runDir(t)}, args...)
-	code = cli.Main(args, nil, strings.NewReader(""), &out, &reported)
-	if why := reported.String(); code == 3 && strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
-		t.Skipf("skipped engine: %s", lastLine(why))
-	}
-	r, err := report.Parse(out.Bytes())
-	if err != nil {
-		t.Fatalf("exit code %d: %v\n%s", code, err, reported.String())
-	}
-	return code, r, reported.String()
-}
-
 // TestTPCBSurvivesKilledPrimary kills the primary during commits that wait for a paused standby. The end state or,
 // with versions, a look-up decides the commits whose answer is lost.
 func TestTPCBSurvivesKilledPrimary(t *testing.T) {
@@ -240,7 +222,7 @@ func TestTPCBSurvivesKilledPrimary(t *testing.T) {
 	t.Parallel()
 	for _, versions := range []string{"--versions=false", "--versions=true"} {
 		t.Run(versions, func(t *testing.T) {
-			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on", "--nemesis", "pause n1 at 1600ms for 1s", "--nemesis", "kill primary at 2s for 2s", "--duration", "9s",
+			code, r, why := program(t, "tpcb", "--cluster", "postgres:2?memory=on", "--nemesis", "pause n1 at 1600ms for 1s", "--nemesis", "kill primary at 2s for 2s", "--duration", "9s",
 				"--clients", "8", "--rate", "200", "--scale", "10", "--ratio", "1:10:1000", "--seed", "7", versions)
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, why)

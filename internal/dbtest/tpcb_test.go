@@ -243,7 +243,7 @@ func TestTPCBSharesTablesWithPgbench(t *testing.T) {
 	t.Run("the program on pgbench", func(t *testing.T) {
 		url := newPostgresDatabase(t)
 		pgbench(t, "-i", "-q", "-s", "2", url)
-		code, r, why := tpcbProgram(t, "--db", url, "--no-load", "--count", "200", "--mode", "interactive")
+		code, r, why := program(t, "tpcb", "--db", url, "--no-load", "--count", "200", "--mode", "interactive")
 		if code != 0 || r.Verdict != "valid" || r.Load.Accounts != 200022 {
 			t.Errorf("exit code %d: %+v\n%s", code, r.Checks, why)
 		}

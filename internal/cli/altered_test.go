@@ -23,7 +23,7 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// blocksOf is a file of blocks in its parts, as docs/reference/history-format.md describes them.
+// blocksOf splits a file of blocks into its parts, which docs/reference/history-format.md describes.
 type blocksOf struct {
 	preamble []byte
 	blocks   [][]byte
@@ -48,7 +48,7 @@ func (f blocksOf) bytes() []byte {
 	return slices.Concat(f.preamble, slices.Concat(f.blocks...), f.footer)
 }
 
-// sealed has every checksum and count made anew.
+// sealed returns the file with new checksums and counts.
 func (f blocksOf) sealed() []byte {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	running := crc32.Update(0, table, f.preamble[20:24])
@@ -68,13 +68,13 @@ func (f blocksOf) sealed() []byte {
 	return f.bytes()
 }
 
-// An alteration returns other bytes than it is given; nil: no file.
+// alteration returns altered bytes of a file, or nil if the file must be deleted.
 type alteration struct {
 	name string
 	of   func(t *testing.T, r *rand.Rand, data, other []byte) []byte
 }
 
-// anyFile are alterations of every file; other is the same file of another run.
+// anyFile returns alterations for every file. other is the same file of another run.
 var anyFile = []alteration{
 	{"flipped bit", func(_ *testing.T, r *rand.Rand, data, _ []byte) []byte {
 		data = append(bytes.Clone(data), ' ')[:len(data)]
@@ -96,7 +96,7 @@ var anyFile = []alteration{
 	{"removed", func(*testing.T, *rand.Rand, []byte, []byte) []byte { return nil }},
 }
 
-// ofBlocks is an alteration of the blocks of a file, with the old footer or a right one.
+// ofBlocks returns an alteration of the blocks of a file, with the old footer or a valid one.
 func ofBlocks(name string, seal bool, change func(r *rand.Rand, list [][]byte, i int) [][]byte) alteration {
 	if seal {
 		name += ", sealed"
@@ -113,7 +113,7 @@ func ofBlocks(name string, seal bool, change func(r *rand.Rand, list [][]byte, i
 	}}
 }
 
-// blockFile are alterations of the blocks of a file.
+// blockFile returns alterations of the blocks of a file.
 func blockFile() (list []alteration) {
 	for _, seal := range []bool{false, true} {
 		list = append(list,
@@ -136,7 +136,7 @@ func blockFile() (list []alteration) {
 	return list
 }
 
-// subject is a recorded run that is altered.
+// subject is a recorded run to be altered.
 type subject struct {
 	dir, other string // other is of another run of the workload
 	code       int
@@ -228,7 +228,7 @@ func TestAlteredRecordingIsNeverBelieved(t *testing.T) {
 	}
 }
 
-// alter alters one file of a copy of the run, and holds what its check may say.
+// alter alters one file in a copy of the run and checks the verdict.
 func (s *subject) alter(t *testing.T, r *rand.Rand, name string, how alteration) {
 	t.Helper()
 	data, other := read(t, filepath.Join(s.dir, name)), read(t, filepath.Join(s.other, name))
@@ -290,7 +290,7 @@ func TestAlteredFilesBesideARecordingChangeNoVerdict(t *testing.T) {
 	}
 }
 
-// alterBeside alters a file beside the recording of a copy of the run.
+// alterBeside alters a file next to the recording in a copy of the run.
 func (s *subject) alterBeside(t *testing.T, r *rand.Rand, name string, how alteration) {
 	t.Helper()
 	other, _ := os.ReadFile(filepath.Join(s.other, name)) // violations.jsonl may not be there

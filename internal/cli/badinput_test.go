@@ -45,7 +45,7 @@ func startPostgres(t *testing.T) *postgres.Server {
 	return server
 }
 
-// execute runs SQL as a hand beside stroppy would.
+// execute runs SQL as another program would.
 func execute(t *testing.T, url string, statements ...string) {
 	t.Helper()
 	d, err := postgresdb.Open(t.Context(), url)
@@ -90,8 +90,7 @@ func TestBadInputOnPostgreSQLIsExplained(t *testing.T) {
 	t.Run("restart", func(t *testing.T) { testRestart(t, server, owner(database(t))) })
 }
 
-// testPassword: a wrong password is reported, and neither it nor the right one is
-// ever shown or kept.
+// testPassword checks that a wrong password is reported, and that no password is printed or stored.
 func testPassword(t *testing.T, server *postgres.Server, name string) {
 	const secret = "Tr0ub4dor-3"
 	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; ALTER ROLE payer PASSWORD '"+secret+"'", "ALTER DATABASE "+name+" OWNER TO payer")
@@ -170,7 +169,7 @@ func testRights(t *testing.T, owner, weak, reader string) {
 	code, _, stderr = call(t, pay...)
 	refused(t, code, 3, stderr, "transaction 1-", "permission denied for table stroppy_account", "give this user the right")
 
-	// What was recorded until then is there, and the bank is as it was.
+	// The transactions before the error are recorded, and the bank is unchanged.
 	if code, stdout, stderr := call(t, "check", dir, "--db", owner, "--json"); code != 4 || !strings.Contains(stderr, "othing was committed") {
 		t.Errorf("its check ended with %d: %s%s", code, stderr, stdout)
 	}
@@ -204,8 +203,7 @@ func testOtherBank(t *testing.T, url string) {
 	}
 }
 
-// testKilledLoad kills a load with SIGKILL: nobody uses what it has left, and
-// another one finishes it.
+// testKilledLoad kills a load with SIGKILL. The incomplete data must be refused, and a second load must complete it.
 func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() bool) {
 	load := []string{"pop", "--db", url, "--seed", "5", "--json", "--accounts"}
 	p := start(t, append(load, fmt.Sprint(accounts))...)
@@ -286,8 +284,7 @@ func TestKilledLoadIsNotUsed(t *testing.T) {
 	})
 }
 
-// testTwoMachines: each step has a process and a working directory of its own,
-// and knows the database's URL alone.
+// testTwoMachines runs each step in its own process and working directory, with only the URL of the database.
 func testTwoMachines(t *testing.T, url string) {
 	if code, _, stderr := start(t, "pop", "--db", url, "--accounts", "300", "--seed", "11").wait(t); code != 0 {
 		t.Fatal(stderr)
@@ -306,7 +303,7 @@ func testTwoMachines(t *testing.T, url string) {
 		t.Errorf("the load's total is %s, and the check says %s", r.Load.Total, r.Checks[i].Detail)
 	}
 
-	// A third machine has no history, and says what it lacks.
+	// A check on a third machine has no history and reports this.
 	code, stdout, stderr = start(t, "check", "--db", url, "--json", "--out", "alone").wait(t)
 	refused(t, code, 4, stderr, "give the run directory of pay")
 	alone, err := report.Parse([]byte(stdout))
@@ -315,8 +312,8 @@ func testTwoMachines(t *testing.T, url string) {
 	}
 }
 
-// testInterrupts: one SIGINT ends the drive and lets the check go on; the next
-// one ends everything, and what was recorded can still be checked.
+// testInterrupts sends signals to a run. The first SIGINT ends the load phase and starts the check. The second ends
+// the process, and the recorded transactions can be checked.
 func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 	args := []string{"run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "10m", "--rate", "200", "--audits", "5", "--out"}
 	p := start(t, append(args, "early")...)
@@ -347,8 +344,8 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 	}
 }
 
-// testRestart: the server is killed during the run and comes back. The outage is
-// measured and shown, and nothing is lost by it.
+// testRestart kills and restarts the server during a run. The outage must be measured and printed, and nothing may be
+// lost.
 func testRestart(t *testing.T, server *postgres.Server, url string) {
 	const away = 1200 * time.Millisecond
 	p := start(t, "run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "5s", "--rate", "200", "--audits", "5", "--json", "--out", "run")
@@ -396,8 +393,8 @@ func TestSilentHostEndsTheCallInTime(t *testing.T) {
 	}
 }
 
-// swallowing returns an address whose queue of connections is full, so that the
-// kernel drops every further packet that would open one (listen(2), backlog).
+// swallowing returns an address whose connection queue is full. The kernel drops every further packet that would open
+// a connection (listen(2), backlog).
 func swallowing(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

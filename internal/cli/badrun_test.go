@@ -133,8 +133,8 @@ func TestUnsavedVerdictIsShown(t *testing.T) {
 	}
 }
 
-// onFullDisk is what a shell does on a disk with room for a megabyte, or as near
-// as it may: where it may not mount one, files may not grow above half of that.
+// onFullDisk is a shell script for a disk with room for one megabyte. If it cannot mount such a disk, it limits the
+// size of files to half of that.
 const onFullDisk = `
 if mount -t tmpfs -o size=1m none small 2>/dev/null; then touch mounted; else ulimit -f 1024; fi
 stroppy run --db memory: --accounts 100 --clients 4 --duration 10m --audits 0 --out small/run >out 2>err

@@ -26,7 +26,7 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// chartFolder has the Helm chart.
+// chartFolder is the folder of the Helm chart.
 const chartFolder = "../../deploy/helm"
 
 // rendererPath builds the program that renders a chart by Helm's engine.
@@ -43,7 +43,7 @@ func rendererPath(t *testing.T) string {
 	return path
 }
 
-// rendered are the chart's objects with these values, or what Helm says against them.
+// rendered returns the objects of the chart with these values, or Helm's error.
 func rendered(t *testing.T, renderer, namespace, values string) ([]byte, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -57,7 +57,7 @@ func rendered(t *testing.T, renderer, namespace, values string) ([]byte, error) 
 	return text, err
 }
 
-// kindsInKubernetes are those that the program has.
+// kindsInKubernetes returns the kinds of clusters in Kubernetes.
 func kindsInKubernetes(t *testing.T) (kinds []string) {
 	t.Helper()
 	text, err := exec.Command("stroppy", "list", "clusters").Output()
@@ -73,8 +73,8 @@ func kindsInKubernetes(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// testChart: a real API server takes the objects of the chart, and its account may do what the
-// program asks for, for each kind of database, and nothing else.
+// testChart installs the chart on a real API server. The chart's account must have exactly the rights that the program
+// needs for each kind of database.
 func testChart(t *testing.T, control *kubetest.ControlPlane) {
 	control.Define(t, kubetest.Faults)
 	operators, err := filepath.Glob("../cluster/kubernetes/*/testdata/operators.yaml")
@@ -97,7 +97,7 @@ func testChart(t *testing.T, control *kubetest.ControlPlane) {
 
 var lacks = regexp.MustCompile(`this account may not (.*) in the namespace`)
 
-// testChartKind compares the chart's role with what the program asks for one kind.
+// testChartKind compares the role of the chart with the rights that one kind needs.
 func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind string) {
 	namespace := control.Namespace(t)
 	tried := func(kubeconfig string) string {
@@ -141,8 +141,8 @@ func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind 
 	mayNoMore(t, account, namespace)
 }
 
-// triedFoundationDB starts k8s/fdb with a stand-in of the driver, which a build without its tag
-// lacks, and returns why there is no cluster.
+// triedFoundationDB starts k8s/fdb with a stand-in for the driver, because a build without its tag lacks the driver.
+// It returns the reason why there is no cluster.
 func triedFoundationDB(t *testing.T, namespace, kubeconfig string) string {
 	t.Helper()
 	k := foundationdbkubernetes.Kind(foundationdbkubernetes.Client{Missing: func() error { return nil }})
@@ -153,7 +153,7 @@ func triedFoundationDB(t *testing.T, namespace, kubeconfig string) string {
 	return err.Error()
 }
 
-// rulesOf are the rights of the chart's role, each verb with its resource as the program says it.
+// rulesOf returns the rights of the chart's role. Each verb precedes its resource, as in the errors of the program.
 func rulesOf(t *testing.T, control *kubetest.ControlPlane, namespace string) (list []string) {
 	t.Helper()
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
@@ -185,7 +185,7 @@ func rulesOf(t *testing.T, control *kubetest.ControlPlane, namespace string) (li
 	return slices.Compact(list)
 }
 
-// mayNoMore fails if an account may do what no run needs.
+// mayNoMore fails the test if an account has a right that no run needs.
 func mayNoMore(t *testing.T, kubeconfig, namespace string) {
 	t.Helper()
 	api, err := kubernetes.Connect(t.Context(), kubernetes.Access{Kubeconfig: kubeconfig, Namespace: namespace})
@@ -207,7 +207,7 @@ func mayNoMore(t *testing.T, kubeconfig, namespace string) {
 	}
 }
 
-// testChartValues renders with values of all sorts.
+// testChartValues renders the chart with different values.
 func testChartValues(t *testing.T, renderer string) {
 	for _, c := range []struct{ values, has, refused string }{
 		{values: "{}", has: "kind: ServiceAccount"},
@@ -277,8 +277,7 @@ live: {enabled: true}
 	})
 }
 
-// jobLog waits until the pod of a job has ended, and returns what it has written and whether it
-// succeeded.
+// jobLog waits until the pod of a job has ended. It returns the output and whether the job succeeded.
 func jobLog(t *testing.T, n *kubetest.Node, namespace, job string) (text string, succeeded bool) {
 	t.Helper()
 	pods := n.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)

@@ -49,7 +49,7 @@ func (a *app) checkCommand() *cobra.Command {
 		if len(args) == 0 {
 			return a.checkDatabase(&config)
 		}
-		// What is recorded must be judged the same wherever it is.
+		// The verdict on a recording must not depend on the environment.
 		if !c.Flags().Changed("db") {
 			config.DB = ""
 		}

@@ -56,7 +56,7 @@ func TestCleanupRemovesAllLoads(t *testing.T) {
 	}
 }
 
-// cleaned loads and drives every workload on a database and cleans it up.
+// cleaned runs every workload on a database and cleans it up.
 func cleaned(t *testing.T, url string) {
 	t.Helper()
 	for _, w := range [][]string{{"bank", "--accounts", "200"}, {"tpcb", "--ratio", "1:10:1000"}, {"kv", "--records", "2000"}, {"events"}, {"append"}} {

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// of returns the processes whose temporary folder this is, and the nodes whose
-// data are in it.
+// of returns the processes with this temporary folder and the nodes with data in it.
 func of(t *testing.T, state string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")

@@ -18,12 +18,12 @@ import (
 	postgresdb "stroppy/internal/db/postgres"
 )
 
-// few is a run of some clients that takes as little time as it can.
+// few runs a few clients for as short a time as possible.
 func few(t *testing.T, clients int, args ...string) []string {
 	return append(args, "--clients", fmt.Sprint(clients), "--count", "300", "--out", filepath.Join(t.TempDir(), "run"))
 }
 
-// started fails on errors of a server's start, and skips where it is not installed.
+// started ends the test if a server could not start, and skips the test if the server is not installed.
 func started[S interface{ Stop() error }](t *testing.T, engine string, server S, err error) S {
 	t.Helper()
 	if missing := (host.MissingError{}); errors.As(err, &missing) {
@@ -40,8 +40,8 @@ func started[S interface{ Stop() error }](t *testing.T, engine string, server S,
 	return server
 }
 
-// The connections of narrow, and those of them that are free: the test's own look after the
-// server keeps the others.
+// narrowAll is the number of connections of narrow, and narrowFree the number of free ones. The test's own sessions
+// use the others.
 const narrowAll, narrowFree = 20, 18
 
 // narrow starts a PostgreSQL server with few connections.
@@ -54,7 +54,7 @@ func narrow(t *testing.T) *postgres.Server {
 	return started(t, "postgres", server, err)
 }
 
-// atRest waits until the server counts no connection that has ended.
+// atRest waits until the server no longer counts connections that have ended.
 func atRest(t *testing.T, url string) {
 	t.Helper()
 	d, err := postgresdb.Open(t.Context(), url)
@@ -74,8 +74,8 @@ func atRest(t *testing.T, url string) {
 	}
 }
 
-// TestTooManyClientsAreRefused checks that a run with too many clients for the server is refused before the load,
-// with the possible number, and that this number can run.
+// TestTooManyClientsAreRefused checks that a run is refused before the load if the server has too few connections. The
+// error states the limit, and a run with this number of clients succeeds.
 func TestTooManyClientsAreRefused(t *testing.T) {
 	server := narrow(t)
 	url := server.URL()
@@ -115,8 +115,8 @@ func TestPoolerTakesMoreClientsThanTheServer(t *testing.T) {
 	}
 }
 
-// TestSeriesWithTooManyClientsIsRefused checks that a sweep is refused for its largest step, a comparison for any
-// scenario, and a run of loaded data like any other, before anything is made.
+// TestSeriesWithTooManyClientsIsRefused checks that a sweep is refused for its largest step and a comparison for any
+// scenario, before anything is created. A run of loaded data is refused like any other.
 func TestSeriesWithTooManyClientsIsRefused(t *testing.T) {
 	url := narrow(t).URL()
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ import (
 	postgresdb "stroppy/internal/db/postgres"
 )
 
-// What every driver says of a user, a database, a right and TLS.
+// Parts of the errors of all drivers about users, databases, rights and TLS.
 const (
 	wrongUser  = "wrong user or password"
 	checkUser  = "check the user and the password in the URL"
@@ -45,7 +45,7 @@ const (
 
 const password, mistaken = "s3cr3t-right", "s3cr3t-wrong"
 
-// denied holds that a run at a URL is refused in these words, without a password.
+// denied checks that a run at a URL is refused with these words and without a password.
 func denied(t *testing.T, what, url string, says ...string) {
 	t.Helper()
 	code, _, stderr := call(t, "run", "bank", "--db", url, "--accounts", "20", "--clients", "1", "--count", "20", "--out", t.TempDir()+"/r")
@@ -61,7 +61,7 @@ func denied(t *testing.T, what, url string, says ...string) {
 	}
 }
 
-// giveTo gives files to whoever has a folder, and to nobody else.
+// giveTo gives files to the owner of a folder, and makes them unreadable for others.
 func giveTo(t *testing.T, folder string, paths ...string) {
 	t.Helper()
 	info, err := os.Stat(folder)
@@ -76,7 +76,7 @@ func giveTo(t *testing.T, folder string, paths ...string) {
 	}
 }
 
-// reload executes statements, reloads PostgreSQL's configuration, and waits until new sessions have it.
+// reload executes statements, reloads PostgreSQL's configuration and waits until new sessions use it.
 func reload(t *testing.T, url string, statements ...string) {
 	t.Helper()
 	loaded := fmt.Sprintf("SELECT 1 / (pg_conf_load_time() >= '%s')::int", time.Now().Format(time.RFC3339Nano))
@@ -174,7 +174,7 @@ func TestRedisDenialIsExplained(t *testing.T) {
 	denied(t, "TLS of a server without", "rediss://:"+password+"@"+u.Host, lacksTLS, turnOff+" (redis:// in place of rediss://)")
 }
 
-// inline sends commands to a Redis server, each a line that it answers with +OK.
+// inline sends commands to a Redis server. Each must be answered with +OK.
 func inline(t *testing.T, address string, commands ...string) {
 	t.Helper()
 	conn, err := net.Dial("tcp4", address)
@@ -224,7 +224,7 @@ func TestEtcdDenialIsExplained(t *testing.T) {
 	denied(t, "a server of TLS alone", "etcd://"+secureEtcd(t), needsTLS, "which this driver does not speak")
 }
 
-// secureEtcd starts an etcd server to which clients come by TLS alone, and returns its address once it answers.
+// secureEtcd starts an etcd server that accepts only TLS, and returns its address once it answers.
 func secureEtcd(t *testing.T) string {
 	t.Helper()
 	certificate, key := drivertest.Certificate(t)

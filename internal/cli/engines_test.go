@@ -34,7 +34,7 @@ func runs(t *testing.T, want int, args ...string) *report.Result {
 	return r
 }
 
-// result is what a run that ends with any exit code says.
+// result returns the exit code and the result of a run.
 func result(t *testing.T, args ...string) (code int, r *report.Result) {
 	t.Helper()
 	code, stdout, stderr := call(t, append(args, "--json", "--out", filepath.Join(t.TempDir(), "run"))...)

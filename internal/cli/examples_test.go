@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/session"
 )
 
-// commandsOf are a command and those below it that help shows.
+// commandsOf returns a command and its sub-commands that help shows.
 func commandsOf(c *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{c}
 	for _, below := range c.Commands() {
@@ -25,7 +25,7 @@ func commandsOf(c *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// words splits an example as a shell does that knows single quotes alone.
+// words splits an example as a shell does that knows only single quotes.
 func words(line string) (list []string) {
 	for _, word := range regexp.MustCompile(`(?:'[^']*'|[^\s'])+`).FindAllString(line, -1) {
 		list = append(list, strings.ReplaceAll(word, "'", ""))
@@ -50,7 +50,7 @@ func TestEveryCommandHasAValidExample(t *testing.T) {
 	}
 }
 
-// example holds that a line is a command, and shows the one that it stands at.
+// example checks that a line is a valid command, and prints its place.
 func example(t *testing.T, at *cobra.Command, line string) {
 	t.Helper()
 	line = strings.TrimSuffix(strings.TrimPrefix(line, "source <("), ")")

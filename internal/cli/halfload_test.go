@@ -88,8 +88,8 @@ func TestReplacedLoadReportsIt(t *testing.T) {
 	}
 }
 
-// testTwoLoads has a second load of that seed begin and end when the first, whose seed
-// is 1, has made its last account and is not finished yet, or when it is.
+// testTwoLoads starts a load with seed 1 and runs a second load with the given seed. The second load runs when the
+// first has created its last account, before or after its end.
 func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) {
 	t.Helper()
 	load := func(seed uint64) *bank.Bank {

@@ -66,7 +66,7 @@ func TestClosedTerminalStillGivesAReport(t *testing.T) {
 	}
 }
 
-// openTerminal opens a pseudo-terminal: the side of who looks at it, and the side of the process.
+// openTerminal opens a pseudo-terminal and returns the side of the user and the side of the process.
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)

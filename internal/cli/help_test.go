@@ -39,8 +39,8 @@ func TestListFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestHelpFitsTheTerminal checks that no line of help is wider than the terminal, except for examples and usage, and
-// that a flag is one line without a terminal.
+// TestHelpFitsTheTerminal checks that no line of help is wider than the terminal, except examples and usage. Without a
+// terminal each flag is one line.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	var page strings.Builder
 	a := &app{&session.App{Stdout: &page}}

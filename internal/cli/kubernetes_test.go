@@ -23,9 +23,9 @@ func TestKubernetesAPI(t *testing.T) {
 	t.Run("chart", func(t *testing.T) { testChart(t, control) })
 }
 
-// testKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is interrupted, and when it was
-// killed and any command has followed. The API server is real; without a controller no pod is ever made, so that the
-// run waits for them.
+// testKubernetesLeft checks that a run leaves nothing in Kubernetes if it fails or is interrupted, or if it is killed
+// and another command follows. The API server is real. Without a controller no pod is created, so that the run waits
+// for pods.
 func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 	for _, c := range []struct {
 		name, wait string

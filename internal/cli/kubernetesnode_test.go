@@ -19,8 +19,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// onKubernetes runs a test on a real node with the images of etcd and of this program. where is
-// the cluster that a run makes there, in a namespace of its own.
+// onKubernetes runs a test on a real node with the images of etcd and of this program. The parameter where is the
+// cluster of a run, in a new namespace.
 func onKubernetes(t *testing.T, test func(t *testing.T, n *kubetest.Node, namespace, where string)) {
 	t.Helper()
 	stroppy, err := exec.LookPath("stroppy")
@@ -34,7 +34,7 @@ func onKubernetes(t *testing.T, test func(t *testing.T, n *kubetest.Node, namesp
 		kubetest.Image{Name: "stroppy.test/stroppy:test", Files: map[string]string{"/stroppy": stroppy}, Entrypoint: []string{"/stroppy"}})
 }
 
-// nothingIn fails if a namespace has anything that a run makes.
+// nothingIn fails the test if a namespace has an object of a run.
 func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
 	t.Helper()
 	for _, resource := range []schema.GroupVersionResource{
@@ -107,8 +107,8 @@ func TestKubernetesRunIsProved(t *testing.T) {
 	})
 }
 
-// injects runs the bank on a cluster for so long, and holds that each of the faults is injected and
-// healed and every transfer proved.
+// injects runs the bank on a cluster for a time. Each fault must be injected and healed, and every transfer must be
+// proved.
 func injects(t *testing.T, where, duration string, faults ...string) {
 	t.Helper()
 	args := []string{"run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", duration, "--seed", "7", "--out", "run"}

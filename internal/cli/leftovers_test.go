@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// called runs stroppy with a state folder of its own and returns its exit code
-// and what it printed.
+// called runs stroppy with its own state folder. It returns the exit code and the output.
 func called(t *testing.T, state string, args ...string) (code int, out string) {
 	t.Helper()
 	cmd := exec.Command("stroppy", args...)

@@ -19,7 +19,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`(?m)^(live report|metrics) on (http://\S+)$`)
 
-// addresses waits until the process reports where it can be looked at.
+// addresses waits until the process prints the address of its page.
 func (p *process) addresses(t *testing.T, n int) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -32,7 +32,7 @@ func (p *process) addresses(t *testing.T, n int) map[string]string {
 	return found
 }
 
-// fetch returns what stands at an address; empty where nobody answers.
+// fetch returns the content of an address, or an empty text if nobody answers.
 func fetch(address string) string {
 	answer, err := http.Get(address)
 	if err != nil {
@@ -58,7 +58,7 @@ func liveData(t *testing.T, address string) (d report.Document, ok bool) {
 	return d, true
 }
 
-// seconds returns how many points the charts over time have.
+// seconds returns the number of points in the charts over time.
 func seconds(d *report.Document) int {
 	chart := d.Section("timeline").Chart
 	if chart == nil {

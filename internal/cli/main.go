@@ -239,7 +239,7 @@ func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 	return exit.Usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())
 }
 
-// longFlags returns an error for a long flag after a single dash, such as -clients, which would otherwise be parsed as a
+// longFlags returns an error for a long flag after a single dash, such as -clients. The parser would read it as a
 // short flag with a value. It also returns an error for an unknown command, before the flags are parsed.
 func longFlags(root *cobra.Command, args []string) error {
 	c, rest, err := root.Find(args)
@@ -261,7 +261,7 @@ func longFlags(root *cobra.Command, args []string) error {
 	return nil
 }
 
-// takes returns an error for too few or too many arguments, which says what the command takes.
+// takes returns a check for the number of arguments. Its error states the arguments of the command.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// groups says why no control group can be made where this process is.
+// groups returns the reason why this process cannot create a control group.
 var groups = sync.OnceValue(func() error {
 	above, err := cgroup.ByPID(os.Getpid())
 	if err != nil {
@@ -73,7 +73,7 @@ var groups = sync.OnceValue(func() error {
 	return err
 })
 
-// code N COMMAND… runs a command, which must end with the exit code N.
+// code is the command `code N COMMAND…`: the command must end with the exit code N.
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command …")
@@ -88,7 +88,8 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// lastline TEXT: the last line on standard error contains the text, or one of several with | between them.
+// lastline is the command `lastline TEXT`: the last line on standard error must contain the text, or one of several
+// texts separated by |.
 func lastline(ts *testscript.TestScript, neg bool, args []string) {
 	text := strings.TrimSuffix(ts.ReadFile("stderr"), "\n")
 	last := text[strings.LastIndexByte(text, '\n')+1:]
@@ -97,7 +98,7 @@ func lastline(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// damage FILE cut|flip PERCENT cuts a file off there, or alters a byte there.
+// damage is the command `damage FILE cut|flip PERCENT`: it truncates a file at this position, or alters a byte there.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: damage file cut|flip percent")
@@ -116,7 +117,8 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o666))
 }
 
-// unswept DIR STEPS takes all but the first steps out of a sweep's book, as if it had been cut off then.
+// unswept is the command `unswept DIR STEPS`: it removes all but the first steps from the book of a sweep, as if the
+// sweep had ended there.
 func unswept(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: unswept dir steps")
@@ -130,7 +132,7 @@ func unswept(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(book.Save(dir))
 }
 
-// grown FILE BYTES waits until a process in the background has written so much.
+// grown is the command `grown FILE BYTES`: it waits until a background process has written this number of bytes.
 func grown(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: grown file bytes")
@@ -145,8 +147,8 @@ func grown(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has not grown to %d bytes", args[0], size)
 }
 
-// witnesses RUN_DIR: violations.jsonl has as many lines as the result says, and names every transaction that an
-// invalid check names, and all that durable counts.
+// witnesses is the command `witnesses RUN_DIR`: violations.jsonl must have the number of lines in the result. It must
+// name every transaction that an invalid check names, and all that durable counts.
 func witnesses(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: witnesses directory")
@@ -184,7 +186,7 @@ func witnesses(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// causeOf is the command `cause DIR KIND CULPRIT`: the result in the directory has this cause and this culprit.
+// causeOf is the command `cause DIR KIND CULPRIT`: the result in the directory must have this cause and this culprit.
 func causeOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: cause directory kind culprit")
@@ -197,8 +199,8 @@ func causeOf(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// found is the command `[!] found DIR CHECK STATUS [KIND...]`: the check of the result in the directory has the
-// status, and a finding of each kind.
+// found is the command `[!] found DIR CHECK STATUS [KIND...]`: the check in the result must have the status and a
+// finding of each kind.
 func found(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 3 {
 		ts.Fatalf("usage: [!] found directory check status [kind...]")
@@ -219,7 +221,8 @@ func found(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nowhere TEXT: neither the last output nor any file below the script's directory contains the text.
+// nowhere is the command `nowhere TEXT`: neither the last output nor a file below the script's directory may contain
+// the text.
 func nowhere(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nowhere text")

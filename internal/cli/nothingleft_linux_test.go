@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/cluster/wait"
 )
 
-// traces are what a run with a cluster has on the machine while it goes on.
+// traces lists the objects on the machine that belong to a running cluster.
 type traces struct {
 	pids     []string
 	folders  []string // below /dev/shm, or the folder for temporary ones
@@ -24,7 +24,7 @@ type traces struct {
 	segments []string // of memory of System V
 }
 
-// tracesOf are those of a process and its descendants.
+// tracesOf returns the traces of a process and its descendants.
 func tracesOf(t *testing.T, root int, state string) (found traces) {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -69,8 +69,8 @@ func segments() (list []segment) {
 	return list
 }
 
-// left says what of the traces is there yet; nil if nothing is. A number that another
-// process has since is none of them: no folder of theirs is in its command.
+// left returns an error that lists the remaining traces, or nil. A process with a reused number does not count,
+// because its command has no folder of the cluster.
 func (f traces) left() error {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range processes {
@@ -144,7 +144,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// leavesNothing begins a run on a cluster, has it end so, and looks for what it had.
+// leavesNothing starts a run on a cluster, ends it, and checks that its traces are gone.
 func leavesNothing(t *testing.T, kind string, segments bool, signal os.Signal, args []string) {
 	state := clustertest.OpenDir(t)
 	t.Setenv("TMPDIR", state)

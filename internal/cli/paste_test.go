@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// pasted runs a command as a shell takes it from a person, in dir.
+// pasted runs a command in dir as a shell would.
 func pasted(dir, command string, variables ...string) (code int, stderr string) {
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir = dir
@@ -23,7 +23,7 @@ func pasted(dir, command string, variables ...string) (code int, stderr string) 
 	return cmd.ProcessState.ExitCode(), said.String()
 }
 
-// after returns the rest of the line of a text in which what stands.
+// after returns the rest of the line after the text what.
 func after(t *testing.T, text, what string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(text, what)
@@ -34,9 +34,8 @@ func after(t *testing.T, text, what string) string {
 	return line
 }
 
-// testPaste: the commands that pay reports can be pasted. Where the password came in a
-// flag it is put back first, and a command without it is refused with a sentence that
-// says so; where it came in the variable, nothing is to do.
+// testPaste checks that the printed commands of pay can be pasted. A password from a flag must be inserted first;
+// without it the command is refused with an explanation. A password from the variable needs no change.
 func testPaste(t *testing.T, url string) {
 	dir := t.TempDir()
 	const secret = "Tr0ub4dor-3"

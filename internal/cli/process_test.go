@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// waitLimit bounds what a test waits for, so that what hangs is reported.
+// waitLimit bounds all waits of a test, so that a process that hangs is reported.
 const waitLimit = 3 * time.Minute
 
-// process is a stroppy that runs as a process of its own.
+// process is a stroppy process.
 type process struct {
 	cmd            *exec.Cmd
 	dir            string // its working directory
@@ -23,13 +23,13 @@ type process struct {
 	ended          chan struct{}
 }
 
-// start starts stroppy in a working directory of its own.
+// start starts stroppy in a new working directory.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	return startWith(t, nil, args...)
 }
 
-// startWith starts stroppy by another command, if any.
+// startWith starts stroppy through another command, if one is given.
 func startWith(t *testing.T, by []string, args ...string) *process {
 	t.Helper()
 	p := &process{dir: t.TempDir(), ended: make(chan struct{})}
@@ -64,7 +64,7 @@ func startWith(t *testing.T, by []string, args ...string) *process {
 	return p
 }
 
-// wait returns the exit code, -1 of one that was killed, and what was printed.
+// wait returns the exit code, or -1 of a killed process, and the output.
 func (p *process) wait(t *testing.T) (code int, stdout, stderr string) {
 	t.Helper()
 	select {
@@ -98,7 +98,7 @@ func (p *process) goesOn(t *testing.T, until func() bool) {
 	t.Fatalf("%v has not come far enough: %s", p.cmd.Args, read(t, p.stderr))
 }
 
-// drives waits until transactions of the run in dir are recorded.
+// drives waits until the run in dir has recorded transactions.
 func (p *process) drives(t *testing.T, dir string) {
 	t.Helper()
 	p.goesOn(t, func() bool {
@@ -107,7 +107,7 @@ func (p *process) drives(t *testing.T, dir string) {
 	})
 }
 
-// begins waits until the load phase of the run in dir begins, so that the whole of it is left.
+// begins waits for the start of the load phase of the run in dir.
 func (p *process) begins(t *testing.T, dir string) {
 	t.Helper()
 	p.goesOn(t, func() bool {
@@ -125,8 +125,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// refused holds how a call ends that cannot succeed: with its code, and with one
-// sentence that says all of these as the last line.
+// refused checks the exit code of a refused call, and that the last line contains all these texts.
 func refused(t *testing.T, code, want int, stderr string, says ...string) {
 	t.Helper()
 	text := strings.TrimSuffix(stderr, "\n")

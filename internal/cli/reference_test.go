@@ -69,7 +69,7 @@ func reference(t *testing.T) string {
 	return b.String()
 }
 
-// writeRun writes the settings that all workloads have, and then those of each.
+// writeRun writes the settings of all workloads, and then the settings of each workload.
 func writeRun(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n\n%s\n```\n", c.Short, c.UseLine(), c.Example)
 	list, seen := registry.Workloads(), map[string]bool{}
@@ -87,7 +87,7 @@ func writeRun(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// newSettings returns the lines of a workload's help, with the names alone of settings that an earlier workload has too.
+// newSettings returns the lines of a workload's help. Settings that an earlier workload has appear only by name.
 func newSettings(help string, seen map[string]bool) string {
 	lines, known := "", ""
 	for line := range strings.Lines(strings.TrimRight(help, "\n") + "\n") {
@@ -105,7 +105,7 @@ func newSettings(help string, seen map[string]bool) string {
 	return lines
 }
 
-// writeCommand writes a command and those below it, with the flags that run does not have.
+// writeCommand writes a command and its sub-commands, with the flags that run does not have.
 func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
 	if same := c.Annotations[sameAs]; same != "" {

@@ -37,7 +37,7 @@ func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string
 	return w.Run()
 }
 
-// flagsOf returns the given settings of the runs, and those of the sweep itself.
+// flagsOf returns the settings that were given as flags, separately for the runs and for the sweep.
 func flagsOf(c *cobra.Command) (given []scenario.Setting, own map[string]string) {
 	own = map[string]string{}
 	c.Flags().Visit(func(f *pflag.Flag) {

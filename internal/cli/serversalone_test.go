@@ -22,7 +22,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// startNodes starts a cluster that the test names by its URL, and takes it away again.
+// startNodes starts a cluster for a test that uses its URL, and stops it after the test.
 func startNodes[C cluster.Cluster](t *testing.T, start func(context.Context, cluster.Options) (C, error), nodes int, params url.Values) C {
 	t.Helper()
 	if testing.Short() {
@@ -43,7 +43,7 @@ func startNodes[C cluster.Cluster](t *testing.T, start func(context.Context, clu
 	return c
 }
 
-// replicas is the check of that name.
+// replicas returns the check of the servers' states.
 func replicas(t *testing.T, r *report.Result) report.Check {
 	t.Helper()
 	for _, c := range r.Checks {
@@ -76,9 +76,8 @@ func TestServersOfAURLAreCompared(t *testing.T) {
 	}
 }
 
-// startApart starts a primary and a standby. Patroni looks only once a minute at a standby that
-// somebody else promoted. Its default of a second is over before a busy machine has carried out the
-// run that has to see the two.
+// startApart starts a primary and a standby. Patroni checks only once a minute whether another program has promoted a
+// standby. With its default, the two primaries would disappear before a busy machine has finished the run.
 func startApart(t *testing.T) *patroni.Cluster {
 	t.Helper()
 	return startNodes(t, patroni.Start, 2, url.Values{"synchronous": {"off"}, "loop_wait": {"1m"}, "ttl": {"3m"}})
@@ -100,7 +99,7 @@ func TestDifferingServersAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Of several runs on one bank some checks are decided only together: exit code 4.
+	// Some checks of several runs on one bank can be decided only together: exit code 4.
 	drive := func(want int) report.Check {
 		t.Helper()
 		return replicas(t, runs(t, want, "run", "bank", "--db", c.URL(), "--no-load", "--clients", "4", "--count", "400"))
@@ -167,8 +166,8 @@ func TestTwoPrimariesAreReported(t *testing.T) {
 	if both.ToSeconds-both.FromSeconds < 0.5 || both.FromSeconds < 1 || len(both.Servers) != 2 {
 		t.Errorf("%+v", both)
 	}
-	// The end state is that of one of them, which the other's writes are not in, but those of
-	// the first tenth of a second before the promotion.
+	// The end state comes from one server. It lacks the writes of the other server, except writes in the first tenth
+	// of a second before the promotion.
 	kept := 0
 	for _, s := range both.Servers {
 		if s.Acknowledged == 0 || s.Lost == nil || *s.Lost != 0 && *s.Lost < s.Acknowledged/2 {

@@ -12,8 +12,8 @@ import (
 	"stroppy/scenarios"
 )
 
-// TestStudyScenariosHaveTheirPlans checks that each scenario of a study resolves to a plan, and that the nine runs of
-// the Stroppy study agree with its table 1.
+// TestStudyScenariosHaveTheirPlans checks that each scenario of a study resolves to a plan. The nine runs of the
+// Stroppy study must agree with its table 1.
 func TestStudyScenariosHaveTheirPlans(t *testing.T) {
 	runs := map[string]string{ // cluster, clients, accounts, transfers, nemesis
 		"fdb-3":                "fdb:3 16 10000000 100000000 ",
@@ -62,8 +62,8 @@ func TestStudyScenariosHaveTheirPlans(t *testing.T) {
 	}
 }
 
-// TestPublishedTablesHaveScenarios checks that each row of a study's table has its scenario, and that those of table
-// 1 have the printed nodes, clients, accounts and transfers.
+// TestPublishedTablesHaveScenarios checks that each row of a study's table has its scenario. The scenarios of table 1
+// must have the printed nodes, clients, accounts and transfers.
 func TestPublishedTablesHaveScenarios(t *testing.T) {
 	tables, err := campaign.Published()
 	if err != nil || len(tables) == 0 || len(tables[0].Tables) != 3 {

@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/run"
 )
 
-// immortal is a cluster of one node that says that it was killed and goes on.
+// immortal is a cluster of one node that reports a kill as successful and continues to run.
 type immortal struct{}
 
 func (immortal) Number() int                         { return 0 }

@@ -136,7 +136,7 @@ func workerFolder() (folder string, unlock func(), err error) {
 	for _, left := range old {
 		if lock, err := os.Open(filepath.Join(left, "lock")); err == nil {
 			if system.TryLock(lock) == nil {
-				_ = os.RemoveAll(left) // that of another user stays
+				_ = os.RemoveAll(left) // removing another user's folder fails
 			}
 			_ = lock.Close()
 		}

@@ -96,8 +96,7 @@ func TestJoinedWorkersGiveTheSameVerdict(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), r); err != nil {
 			t.Fatalf("%s: %d, %v: %s", c.name, code, err, stderr)
 		}
-		// Of kv what its values and what is durable say depends on real time, of which too little
-		// may be known on a busy machine.
+		// Two checks of kv depend on real time. On a busy machine the clocks may be too inexact to decide them.
 		if r.Verdict != c.verdict && (workload != "kv" || r.Verdict != "unknown" || !clocksDecide(r)) {
 			t.Errorf("%s: the verdict is %s: %s", c.name, r.Verdict, r.Reason)
 		}
@@ -133,8 +132,8 @@ func TestJoinedWorkersGiveTheSameVerdict(t *testing.T) {
 	}
 }
 
-// clockOfItsOwn is what a command is started by with another clock than this machine's; nil where
-// that cannot be had, or it is to have the machine's.
+// clockOfItsOwn returns a command that starts another command with a different clock. It returns nil if this is not
+// possible, or if the worker must use the clock of this machine.
 func clockOfItsOwn(number int) []string {
 	path, err := exec.LookPath("unshare")
 	if err != nil || number == 2 || exec.Command(path, "--time", "--fork", "true").Run() != nil {
@@ -143,7 +142,7 @@ func clockOfItsOwn(number int) []string {
 	return []string{path, "--time", "--monotonic", strconv.Itoa(200 * (number + 1)), "--fork", "--kill-child"}
 }
 
-// freeAddress is one of this machine at which nobody listens.
+// freeAddress returns a local address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -154,7 +153,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// clocksDecide says that whatever is unknown is so because too little is known of clocks.
+// clocksDecide reports whether every unknown check is unknown because of the clocks.
 func clocksDecide(r *report.Result) bool {
 	for _, c := range r.Checks {
 		if c.Required && c.Status == "unknown" && !strings.Contains(c.Detail, "clocks") {

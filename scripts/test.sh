@@ -26,8 +26,8 @@ GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 
 # The packages with concurrent code, the slowest first.
 concurrent="./internal/dbtest ./internal/workload/... ./internal/history ./internal/stats ./internal/db/...
-	./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
-	./internal/resource"
+	./internal/workers ./internal/nemesis ./internal/cluster ./internal/cluster/host ./internal/cluster/netem
+	./internal/cluster/wait ./internal/run ./internal/live ./internal/load ./internal/resource"
 # Of these, the packages whose tests are all short: in the full tier they run under the race detector alone,
 # except for the tests that call tier.SkipUnderRace.
 short="db db/address db/cockroach db/mysql db/noop db/optimistic db/pgwire db/postgres db/sqlite db/wire workers nemesis
@@ -35,7 +35,7 @@ short="db db/address db/cockroach db/mysql db/noop db/optimistic db/pgwire db/po
 	workload/sampling workload/tpcb"
 # Packages that wait for servers come before those that compute, so that no processor is idle at the end.
 slowest="./internal/dbtest ./internal/cli ./internal/cluster/postgres/patroni ./internal ./internal/cluster/redis
-	./internal/cluster/mariadb ./internal/cluster/..."
+	./internal/cluster/mysql ./internal/cluster/..."
 
 # Modules of their own beside the program's.
 modules="tools/bench tools/dist tools/chart"

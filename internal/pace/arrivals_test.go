@@ -82,7 +82,7 @@ func TestPoissonArrivalsMatchPoissonDistribution(t *testing.T) {
 	}
 }
 
-func TestPoissonFollowsTheRate(t *testing.T) {
+func TestPoissonArrivalsFollowTheRate(t *testing.T) {
 	list, _ := all(parse(t, "0..2000 for 20s, 0 for 5s, 1000 for 20s"), Poisson, 4, 7, time.Hour)
 	var counts [45]float64
 	for _, at := range list {

@@ -160,7 +160,7 @@ func randomPlan(r *rand.Rand) Plan {
 	return p
 }
 
-func TestWhenIsTheInverseOfExpected(t *testing.T) {
+func TestArrivalTimeInvertsExpectedCount(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
 		p := randomPlan(r)

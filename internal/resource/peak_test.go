@@ -2,8 +2,8 @@ package resource
 
 import "testing"
 
-// TestResidentMemoryHasWhatIsUsed checks that the memory of a process includes the pages that it has written.
-func TestResidentMemoryHasWhatIsUsed(t *testing.T) {
+// TestResidentMemoryIncludesUsedMemory checks that the memory of a process includes the pages that it has written.
+func TestResidentMemoryIncludesUsedMemory(t *testing.T) {
 	const size = 200 << 20
 	used := make([]byte, size)
 	for i := 0; i < size; i += 4096 {

@@ -217,7 +217,7 @@ func TestPipelinedStatementsFormOneTransaction(t *testing.T) {
 	}
 }
 
-func TestSessionsOnRealNode(t *testing.T) {
+func TestSessionsWorkOnRealNode(t *testing.T) {
 	address := freshURL(t)
 	d := drivertest.Open(t, Open, address)
 	bank.Make(t, d, 3)

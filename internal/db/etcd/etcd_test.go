@@ -20,7 +20,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-func TestSessionsOnRealCluster(t *testing.T) {
+func TestSessionsWorkOnRealCluster(t *testing.T) {
 	c := startCluster(t, 3, nil)
 	d := drivertest.Open(t, etcd.Open, c.URL())
 	for name, test := range map[string]func(*testing.T, *cluster.Cluster, *etcd.Database){

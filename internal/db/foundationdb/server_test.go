@@ -81,7 +81,7 @@ func wipe(t testing.TB, d *Database) {
 
 const at = "stroppytest/"
 
-func TestSessionsOnRealServer(t *testing.T) {
+func TestSessionsWorkOnRealServer(t *testing.T) {
 	d := openDatabase(t, testURL(t))
 	for name, test := range map[string]func(*testing.T, *Database){
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey, "snapshot": testSnapshot,

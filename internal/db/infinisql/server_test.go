@@ -26,8 +26,8 @@ var (
 	word = db.Value{Text: []byte("word")}
 )
 
-// TestSessionsOnRealServer checks outcomes, tables and faults on one real server.
-func TestSessionsOnRealServer(t *testing.T) {
+// TestSessionsWorkOnRealServer checks outcomes, tables and faults on one real server.
+func TestSessionsWorkOnRealServer(t *testing.T) {
 	c, err := infinisqlcluster.Starter(infinisql.Prepare)(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	clustertest.Need(t, "InfiniSQL", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })

@@ -69,9 +69,9 @@ func TestOpenSessionsReduceFreeConnections(t *testing.T) {
 	})
 }
 
-// TestFreeConnectionsBehindProxy checks that free connections are unknown behind a proxy with its own connection
-// numbers. Behind a transparent proxy, the server's figures hold.
-func TestFreeConnectionsBehindProxy(t *testing.T) {
+// TestFreeConnectionsAreUnknownBehindProxy checks that free connections are unknown behind a proxy with its own
+// connection numbers. Behind a transparent proxy, the server's figures hold.
+func TestFreeConnectionsAreUnknownBehindProxy(t *testing.T) {
 	server := start(t, nil)
 	for _, renumber := range []bool{false, true} {
 		url := drivertest.Relay(t, server.URL(), func(client, backend net.Conn) {

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-func TestErrorNumbersHaveTheirClass(t *testing.T) {
+func TestErrorNumbersAreClassified(t *testing.T) {
 	type want struct{ before, atCommit db.Class }
 	for _, tc := range []struct {
 		p      product

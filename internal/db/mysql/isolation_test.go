@@ -176,7 +176,7 @@ func TestDirtyReadsOnlyAtReadUncommitted(t *testing.T) {
 	}
 }
 
-func TestClaimsOfEachProduct(t *testing.T) {
+func TestEachProductClaimsItsIsolation(t *testing.T) {
 	with := func(p product, galera bool, variables ...string) *server {
 		s := &server{product: p, galera: galera, variables: map[string]string{}}
 		for _, v := range variables {

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-func TestErrorCodesHaveTheirClass(t *testing.T) {
+func TestErrorCodesAreClassified(t *testing.T) {
 	type want struct{ connecting, before, committing, ended db.Class }
 	for code, w := range map[string]want{
 		"40001": {db.Aborted, db.Aborted, db.Aborted, db.Unknown},

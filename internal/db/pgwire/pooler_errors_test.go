@@ -164,9 +164,9 @@ func TestTerminatedSessionBehindPoolerRollsBack(t *testing.T) {
 	}
 }
 
-// TestPoolerKilledAtCommit checks that a commit whose answer was lost in the pooler is unknown. The server's
-// answer waits for a lock of another session.
-func TestPoolerKilledAtCommit(t *testing.T) {
+// TestPoolerKilledDuringCommitIsUnknown checks that a commit whose answer was lost in the pooler is unknown. The
+// server's answer waits for a lock of another session.
+func TestPoolerKilledDuringCommitIsUnknown(t *testing.T) {
 	url, p, d := pooled(t, nil)
 	s := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, s, 1))

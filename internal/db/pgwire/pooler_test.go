@@ -146,9 +146,9 @@ func TestStreamsWorkBehindPooler(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsLostByPooler checks that the error names the change to make if the URL demands prepared
-// statements and the pooler loses them.
-func TestPreparedStatementsLostByPooler(t *testing.T) {
+// TestPreparedStatementsLostByPoolerAreExplained checks that the error names the change to make if the URL demands
+// prepared statements and the pooler loses them.
+func TestPreparedStatementsLostByPoolerAreExplained(t *testing.T) {
 	server, name, _ := fresh(t)
 	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", name, "prepare=true"))
 	bank.Make(t, d, 1)

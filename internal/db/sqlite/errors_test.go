@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db"
 )
 
-func TestResultCodesHaveTheirClass(t *testing.T) {
+func TestResultCodesAreClassified(t *testing.T) {
 	const full2 = sqlite3.SQLITE_IOERR_CLOSE // in the table by its primary code only
 	for _, test := range []struct {
 		code             int32

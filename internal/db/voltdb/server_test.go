@@ -56,8 +56,8 @@ func values(id, amount int64, word string) []db.Value {
 	return []db.Value{{Int: id}, {Int: amount}, {Int: 1}, {Text: []byte(word)}}
 }
 
-// TestSessionsOnRealServer checks all functions of the driver on one real server.
-func TestSessionsOnRealServer(t *testing.T) {
+// TestSessionsWorkOnRealServer checks all functions of the driver on one real server.
+func TestSessionsWorkOnRealServer(t *testing.T) {
 	s := start(t)
 	// A login takes more than the cluster's second where the machine has much else to do.
 	patient := strings.Replace(s.URL(), "connect_timeout=1s", "connect_timeout=20s", 1)

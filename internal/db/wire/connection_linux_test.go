@@ -138,9 +138,9 @@ func TestConnectionErrorsMatchPackageNet(t *testing.T) {
 	}
 }
 
-// TestPeersEndIsNoErrorButClosedWriteIs checks that the end of the other side's data is not an error, and that a
+// TestEndOfDataIsNoConnectionError checks that the end of the other side's data is not an error, and that a
 // write to a closed connection is.
-func TestPeersEndIsNoErrorButClosedWriteIs(t *testing.T) {
+func TestEndOfDataIsNoConnectionError(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := both(t)

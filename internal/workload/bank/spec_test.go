@@ -111,9 +111,9 @@ func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.R
 	return check.Verdict(checked.Results), named
 }
 
-// TestLastEndStateCounts checks that the last of several end states counts, in any order of the directories. An
-// end state that is too old decides nothing.
-func TestLastEndStateCounts(t *testing.T) {
+// TestLastOfSeveralEndStatesDecides checks that the last of several end states counts, in any order of the
+// directories. An end state that is too old decides nothing.
+func TestLastOfSeveralEndStatesDecides(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)
 	second := b.run(2, 40, true, nil)
@@ -222,9 +222,9 @@ func TestInterruptedCheckHasNoResult(t *testing.T) {
 	}
 }
 
-// TestNewlyDownloadedEndStateCounts checks that the end state downloaded by a check counts, not the end states of
+// TestNewlyDownloadedEndStateDecides checks that the end state downloaded by a check counts, not the end states of
 // the runs. This holds even if the database has lost rows since.
-func TestNewlyDownloadedEndStateCounts(t *testing.T) {
+func TestNewlyDownloadedEndStateDecides(t *testing.T) {
 	b := newBooks(t)
 	first := b.run(1, 30, true, nil)
 	cut := b.run(2, 10, false, nil)

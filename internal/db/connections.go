@@ -5,15 +5,15 @@ import (
 	"net"
 )
 
-// ConnectionLimited is satisfied by a database that can say how many connections it still
-// takes.
+// ConnectionLimited is implemented by a database that knows how many more connections it
+// accepts.
 type ConnectionLimited interface {
-	// FreeConnections asks the server that takes writes. Where no limit is known, as behind
-	// a pooler, which has limits of its own, Known is false and there is no error.
+	// FreeConnections asks the server that takes writes. If the limit is not known, as behind
+	// a pooler, Known is false and there is no error.
 	FreeConnections(ctx context.Context) (FreeConnections, error)
 }
 
-// FreeConnections is how many more connections one user may open.
+// FreeConnections is the number of connections that one user may still open.
 type FreeConnections struct {
 	Known  bool
 	Count  int    // at most, because others may connect meanwhile; never below 0
@@ -22,8 +22,8 @@ type FreeConnections struct {
 	Remedy string // what raises it, such as "raise max_connections"
 }
 
-// Tighten takes another limit of the same server if it leaves fewer connections. most is the
-// limit, and used is how many it counts now. A limit below 0 is none.
+// Tighten applies another limit of the same server if it leaves fewer connections. used is the
+// number that counts against most now. A limit below 0 is none.
 func (f *FreeConnections) Tighten(most, used int, limit, remedy string) {
 	free := max(0, most-used)
 	if most < 0 || f.Known && f.Count <= free {
@@ -32,11 +32,11 @@ func (f *FreeConnections) Tighten(most, used int, limit, remedy string) {
 	f.Known, f.Count, f.Limit, f.Remedy = true, free, limit, remedy
 }
 
-// FailsOver is satisfied by a database that can be watched by others, who let another server
-// take over from the one that takes writes.
+// FailsOver is implemented by a database that may have a supervisor, which lets another server
+// take over the writes.
 type FailsOver interface {
-	// CheckSuccessors says why no server could take over now; nil if one could, and where
-	// nobody watches. A run asks it once, when it begins: in its faults that may become so.
+	// CheckSuccessors returns an error if no server could take over now. It returns nil if there
+	// is no supervisor. A run calls it once, at its start: faults may change the answer.
 	CheckSuccessors(ctx context.Context) error
 }
 
@@ -48,9 +48,9 @@ func WithConnected(ctx context.Context, seen func(server string)) context.Contex
 	return context.WithValue(ctx, connectedKey{}, seen)
 }
 
-// Connected is called by a driver whose session has a connection: to which server, by
-// the address of its other end. Behind a pooler that is the pooler's. What is no address
-// of TCP names no server.
+// Connected reports the server of a new connection of a session, by the address of its other
+// end. Behind a pooler this is the address of the pooler. An address that is not of TCP is
+// ignored.
 func Connected(ctx context.Context, server net.Addr) {
 	seen, ok := ctx.Value(connectedKey{}).(func(string))
 	if tcp, isTCP := server.(*net.TCPAddr); ok && isTCP {

@@ -1,6 +1,6 @@
-// Package db says what a database is to Stroppy: how it is described, what its
-// errors mean, and the data models that workloads are written for. One folder
-// below it holds one database. No database sees a workload.
+// Package db defines a database for Stroppy: its description, the meaning of its
+// errors, and the data models that workloads use. Each folder below it holds one
+// database. No database sees a workload.
 package db
 
 import (
@@ -11,20 +11,20 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Database is an open database of any model. It also satisfies one of the
-// models, such as SQL, Records or KV, and any of the capabilities below. All methods may be
+// Database is an open database of any model. It also implements a model (SQL, Records
+// or KV), and may implement the capabilities below. All methods may be
 // called at the same time from several goroutines.
 type Database interface {
-	// Info asks the server what it is. It is also the proof that it can be
-	// reached and that the credentials are right.
+	// Info asks the server for its product, version and settings. Success proves that the server
+	// can be reached and that the credentials are right.
 	Info(ctx context.Context) (Info, error)
 
-	// Claim says which level the database claims when a transaction runs at the
-	// isolation it calls by this name; the empty name is the database's own
-	// default. A name that it does not have is an error that lists those it has.
+	// Claim returns the level that the database claims at the isolation with this name. The
+	// empty name is the default of the database. The error for an unknown name lists the
+	// known names.
 	Claim(name string) (Claim, error)
 
-	// Limits are always the same.
+	// Limits returns the same value each time.
 	Limits() Limits
 
 	Close() error
@@ -35,18 +35,18 @@ type Info struct {
 	Name     string    // the product, such as PostgreSQL
 	Version  string    // as the server reports it
 	Settings []Setting // what a reader must know to trust the measurements: durability above all
-	// Durable is where it promises that acknowledged writes stay in this configuration; empty: it does not say.
+	// Durable is the source of its promise that acknowledged writes stay in this configuration; empty: there is none.
 	Durable  string
-	Caveats  []Caveat // the settings in effect under which it does not promise that
-	Warnings []string // what the server lacks of what it was set up for, a sentence each, with what to do
+	Caveats  []Caveat // the settings in effect that void the promise
+	Warnings []string // properties that the server should have and lacks, a sentence each, with the cure
 }
 
-// Add adds a setting, whose value is formatted.
+// Add adds a setting with a formatted value.
 func (i *Info) Add(name, format string, args ...any) {
 	i.Settings = append(i.Settings, Setting{Name: name, Value: fmt.Sprintf(format, args...)})
 }
 
-// Warn adds a warning, which is formatted.
+// Warn adds a formatted warning.
 func (i *Info) Warn(format string, args ...any) {
 	i.Warnings = append(i.Warnings, fmt.Sprintf(format, args...))
 }
@@ -71,24 +71,24 @@ func (i *Info) Setting(name string) string {
 
 type Setting struct{ Name, Value string }
 
-// Claim is what a database promises at one isolation.
+// Claim is the promise of a database at one isolation.
 type Claim struct {
 	Isolation string          // the database's own name for it
-	Level     isolation.Level // what that name promises
-	Source    string          // where the promise is written
+	Level     isolation.Level // the promised level
+	Source    string          // the document with the promise
 }
 
-// Volatile is satisfied by a database that keeps nothing, so that no end state
-// can be checked: every check of a run on it is unknown. noop: is the one.
+// Volatile is implemented by a database that keeps nothing, so no end state
+// can be checked. Every check of a run on it is unknown. The database noop: is volatile.
 type Volatile interface{ Volatile() bool }
 
-// Footprinter is satisfied by a database that can report the bytes on disk that
-// its data take, indexes and what is not yet vacuumed included.
+// Footprinter is implemented by a database that reports the bytes of its data on disk,
+// with indexes and dead rows.
 type Footprinter interface {
 	Footprint(ctx context.Context) (int64, error)
 }
 
-// Class says what an error means for the transaction that it ended. The zero
+// Class is the outcome of a transaction that ended with an error. The zero
 // value is the only safe guess: unknown.
 type Class uint8
 
@@ -127,14 +127,13 @@ const (
 	UniqueKey                  // a key that is there already
 )
 
-// Error is what every driver returns for everything that goes wrong. Its text
-// is one sentence for a person: what was being done, to what, what happened.
-// Secrets are not in it.
+// Error is the error type of all drivers. Its text is one sentence for a person: the
+// operation, its object, and the cause. It contains no secrets.
 type Error struct {
 	Class      Class
 	Constraint ConstraintKind // of class Constraint
 	Code       string         // the vendor's own code, such as 40001; empty if it has none
-	Op         string         // what was being done, such as "commit"
+	Op         string         // the operation, such as "commit"
 	// Final forbids the look-up by id: of class Unknown, and a look-up now could
 	// be believed wrongly, as when a primary committed but did not replicate.
 	Final bool
@@ -150,13 +149,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Fatalf makes an error of class Fatal, for what is wrong whatever a server says.
+// Fatalf returns an error of class Fatal with a formatted cause.
 func Fatalf(op, format string, args ...any) *Error {
 	return &Error{Class: Fatal, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
 // MessageError wraps Cause with a different message. errors.Is and errors.As
-// find all the same.
+// still find the cause.
 type MessageError struct {
 	Text  string
 	Cause error
@@ -165,7 +164,7 @@ type MessageError struct {
 func (t MessageError) Error() string { return t.Text }
 func (t MessageError) Unwrap() error { return t.Cause }
 
-// CheckServer is what to do about a server that cannot be reached.
+// CheckServer is the advice if a server cannot be reached.
 const CheckServer = "check the address, and whether a server runs there"
 
 // ClassOf returns the class of any error; one that is no *Error is Unknown.
@@ -184,28 +183,28 @@ func ConstraintOf(err error) ConstraintKind {
 	return 0
 }
 
-// Limits are what a database takes of what workloads read and write. A field that is
-// 0 has no bound of its own.
+// Limits bounds the reads and writes of a workload. A field with the value 0 sets no
+// bound.
 type Limits struct {
 	Value  int // bytes of one value of a key-value store, or of one text in a row
 	Commit int // bytes of all that one transaction writes, keys included
 	Writes int // Sets and Deletes of one key-value transaction
-	// Reads is how many keys one Read of a key-value store is best given. It is set
-	// where that costs far less than several Reads of few, or fails less often beside
+	// Reads is the best number of keys for one Read of a key-value store. It is set if
+	// such a Read costs far less than several small Reads, or fails less often beside
 	// writers.
 	Reads int
-	// Connectionless says that the database has no connections, so that as many
-	// transactions as are wanted are under way without one that they share.
+	// Connectionless is set if the database has no connections: any number of transactions
+	// can be under way.
 	Connectionless bool
 
-	// What follows is of records. Optimistic says that the database computes nothing: each
-	// change reads first, and the commit refuses what was changed since. Read-modify-write
+	// The other fields are about records. Optimistic is set if the database computes nothing: each
+	// change reads first, and the commit fails if a record was changed since. Read-modify-write
 	// then has the fewest round trips.
 	Optimistic bool
-	// Guarded says that an optimistic database refuses by itself what Field.NonNegative
-	// forbids, at the commit.
+	// Guarded is set if an optimistic database itself enforces Field.NonNegative at the
+	// commit.
 	Guarded bool
-	// Deferred says that a transaction of the database is one call, so that the commit makes all changes.
+	// Deferred is set if a transaction of the database is one call, so that the commit makes all changes.
 	// A record that the transaction has not read counts as found by Update and FindAndUpdate. The
 	// commit fills in the values that FindAndUpdate has returned of it. If the record is not there
 	// the commit is refused: class Constraint, ForeignKey; if it does not meet the condition:
@@ -213,7 +212,7 @@ type Limits struct {
 	// FindAndUpdate with an Update that changes nothing has the commit read a record, which need
 	// not be there: then its fields are Null.
 	Deferred bool
-	// Adds says that the database can add to a Counter without reading it.
+	// Adds is set if the database can add to a Counter without reading it.
 	Adds bool
 	// Simple is set if the SQL of the database allows only a part of the model:
 	//   - an Update changes one field, without a condition, and not after a read of the record;

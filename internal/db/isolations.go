@@ -6,15 +6,15 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Isolations are those that a database has, by its own names in lower case, and what it
-// promises of each. The first is the default.
+// Isolations lists the isolations of a database by its own names, in lower case, and its promise at
+// each. The first is the default.
 type Isolations struct {
-	Product string // who has the names, for errors
+	Product string // the product, for errors
 	Source  string // where the promises are written
 	Levels  []NamedLevel
 }
 
-// NamedLevel is what a database promises at the isolation of this name.
+// NamedLevel is the promise of a database at the isolation of this name.
 type NamedLevel struct {
 	Name  string
 	Level isolation.Level
@@ -35,7 +35,7 @@ func (i Isolations) IsolationNames() (names []string) {
 	return names
 }
 
-// Name returns the one of the names that is meant, as Claim finds it.
+// Name returns the name that Claim finds.
 func (i Isolations) Name(name string) (string, error) {
 	c, err := i.Claim(name)
 	return c.Isolation, err

@@ -10,9 +10,9 @@ type KV interface {
 	KVSession(ctx context.Context, options SessionOptions) (KVSession, error)
 }
 
-// KVSession is one client and at most one transaction. What its transactions are kept
-// from is what the database claims for the session's isolation (Database.Claim), and
-// no more. Its errors are *Error.
+// KVSession is one client and at most one transaction. Its transactions have the isolation
+// that the database claims for the session (Database.Claim), and no more. Its errors are
+// *Error.
 //
 // After an error from any method the transaction is over. If the class is
 // Unknown or Unavailable the session must be Reset before anything else.
@@ -40,11 +40,10 @@ type KVSession interface {
 	// Rollback gives up the open transaction; without one it does nothing.
 	Rollback()
 
-	// Scan hands every entry with from ≤ key < to, in order and from one
-	// snapshot, to entry, which must not keep them. It may take several round trips;
-	// where the pages cannot be kept to one snapshot beside writers, it ends with
-	// class Aborted, and a later Scan takes longer pages. It is no part of a
-	// transaction.
+	// Scan calls entry for each key with from ≤ key < to, in order and from one
+	// snapshot; entry must not keep its arguments. Scan may take several round trips. If
+	// writers keep its pages from coming from one snapshot, it returns an error of class
+	// Aborted, and a later Scan takes longer pages. It is no part of a transaction.
 	Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
 
 	// Reset drops the connection and opens a new one, once: the caller backs off
@@ -54,7 +53,7 @@ type KVSession interface {
 	Close() error
 }
 
-// Entry is what Read found at a key.
+// Entry is the result of Read at one key.
 type Entry struct {
 	Value []byte
 	Found bool
@@ -70,9 +69,9 @@ type Ranger interface {
 type RangeSession interface {
 	KVSession
 
-	// Range hands every entry with from ≤ key < to, in order and from the snapshot that
-	// the transaction's Reads come from, to entry, which must not keep them and calls no
-	// method of the session. The whole range counts as read: from serializable on, Commit
+	// Range calls entry for each key with from ≤ key < to, in order and from the snapshot of
+	// the transaction. entry must not keep its arguments, and must not call methods of the
+	// session. The whole range counts as read: from serializable on, Commit
 	// succeeds only if no key has come into it, has left it, or has changed in it since.
 	// An error of entry ends the transaction and is returned.
 	Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
@@ -115,8 +114,8 @@ type Column struct {
 	NonNegative  bool // a commit that makes it negative is refused: class Constraint, CheckFailed
 }
 
-// Constrainer is satisfied by a key-value store that enforces constraints
-// itself. It is asked once, before the load, and keeps the list.
+// Constrainer is implemented by a key-value store that enforces constraints
+// itself. Constrain is called once, before the load.
 type Constrainer interface {
 	Constrain(spaces []Keyspace) error
 }

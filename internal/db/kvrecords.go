@@ -92,7 +92,7 @@ func (d *kvRecords) Exists(ctx context.Context, c *Collection) (there bool, err 
 // Create implements Records: a collection is there with its first record.
 func (*kvRecords) Create(context.Context, *Collection) error { return nil }
 
-// dropKeys is how many keys Drop finds at a time, and dropBatch the most that one
+// dropKeys is the number of keys that Drop finds at a time. dropBatch bounds the keys that one
 // transaction deletes.
 const dropKeys, dropBatch = 10_000, 1000
 
@@ -195,7 +195,7 @@ func (s *kvRecordSession) Begin(ctx context.Context, readOnly bool) error {
 // Reserve implements RecordSession.
 func (s *kvRecordSession) Reserve(c *Collection, id Value) { s.reserved, s.id = c, id }
 
-// place is what a place of a transaction is about.
+// place names the record at a place of a transaction.
 type place struct {
 	of     *Collection
 	number int64 // the id, unless it is a text
@@ -303,7 +303,7 @@ func (s *kvRecordSession) slot(c *Collection, id *Value) (at int) {
 	return at
 }
 
-// set writes a record at a place: its fields, and those of its list.
+// set writes a record at a place: its fields, and the fields of its list.
 func (s *kvRecordSession) set(c *Collection, at int, fields []Value) error {
 	if !s.guarded {
 		for i := range c.Fields {
@@ -551,7 +551,7 @@ const hexDigits = "0123456789abcdef"
 // appendPrefix appends what all keys of the collection begin with.
 func (c *Collection) appendPrefix(dst []byte) []byte { return append(append(dst, c.Name...), '/') }
 
-// behind appends what is behind all keys of the collection.
+// behind appends the first key behind all keys of the collection.
 func (c *Collection) behind(dst []byte) []byte { return append(append(dst, c.Name...), '/'+1) }
 
 // appendKey appends the key of a record.
@@ -590,11 +590,11 @@ func (c *Collection) idOf(key []byte) Value {
 	return Value{Int: int64(n)}
 }
 
-// layout says how the values of a collection are encoded.
+// layout is the encoding of the values of a collection.
 type layout uint8
 
 const (
-	mixed   layout = iota // a byte whose bits say which fields are Null, and then the fields and those of the list
+	mixed   layout = iota // a byte with a bit for each field that is Null, and then the fields and the list
 	numbers               // signed numbers of 64 bits, big-endian
 	counter               // one such number, little-endian, as AddSession adds
 	raw                   // one text
@@ -657,7 +657,7 @@ func appendField(dst []byte, kind Type, v *Value) []byte {
 }
 
 // Decode appends the fields of a value, whose texts are parts of it. If Encode has not made
-// the value, all its fields are Null, and those of one item of a list.
+// the value, all its fields are Null, and so are the fields of one item of a list.
 func (c *Collection) Decode(values []Value, value []byte) []Value {
 	start := len(values)
 	switch layout := c.layout(); {

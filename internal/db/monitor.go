@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Monitored is satisfied by a database that can measure itself: what its sessions wait for,
-// its log, its cache, which server does what.
+// Monitored is implemented by a database that measures itself: the waits of its sessions, its
+// log, its cache, the roles of its servers.
 type Monitored interface {
 	// Monitor returns a monitor, which connects when it is first asked.
 	Monitor() Monitor
@@ -20,7 +20,7 @@ type Monitor interface {
 	// Interval is the time between two questions: a second, or more where the database
 	// measures less often.
 	Interval() time.Duration
-	// Metrics are what a Sample has a value of. They are always the same.
+	// Metrics returns the metrics of a Sample, the same each time.
 	Metrics() []Metric
 	// Sample asks now, and connects again where that is needed. An error of class Fatal says
 	// that there will never be an answer, as where a right is missing.
@@ -32,13 +32,13 @@ type Monitor interface {
 type Metric struct {
 	Name  string // with its unit, such as wal_bytes_per_s
 	Label string // for people, such as "buffers read"
-	// Chart is the title, with the unit, of the chart that it is drawn in, which
-	// neighbours share; empty: it is not drawn.
+	// Chart is the title of its chart, with the unit. Neighbors with one title share a chart;
+	// empty: it is not drawn.
 	Chart string
-	// Counter says that the database counts it since its start. It is kept as the growth
+	// Counter is set if the database counts it since its start. It is kept as the growth
 	// per second.
 	Counter bool
-	// Scale is what is 1 in the chart; 0: as Name says.
+	// Scale is the value of one unit of the chart; 0: the unit is in Name.
 	Scale float64
 }
 
@@ -48,14 +48,14 @@ const Megabyte = 1e6
 // Sample is one answer.
 type Sample struct {
 	Server string // that answered, without secrets; empty: it is all of them
-	// Fresh says that what is counted cannot be compared with the sample before: another
-	// server answered, or over another connection.
+	// Fresh is set if counters cannot be compared with the sample before, because another
+	// server or another connection answered.
 	Fresh  bool
 	Values []float64 // one a Metric; NaN is not known
 	State  []byte    // one JSON value of a few kilobytes: which server does what; nil: there is none
 }
 
-// ParseValue reads a number as a server writes it; NaN where it is none.
+// ParseValue parses a number of a server. It returns NaN if the text is no number.
 func ParseValue(text string) float64 {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {

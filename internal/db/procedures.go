@@ -30,8 +30,8 @@ type Procedures interface {
 // be Reset before anything else.
 type ProcedureSession interface {
 	// Call runs the procedure as one transaction. Only a nil error means that it is
-	// committed. args are copied; the result is valid until the next Call. The errors
-	// are those of a transaction that ended.
+	// committed. args are copied; the result is valid until the next Call. After an
+	// error the transaction has ended.
 	Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error)
 
 	// Reset drops the connection and opens a new one, once: the caller backs off and
@@ -41,12 +41,12 @@ type ProcedureSession interface {
 	Close() error
 }
 
-// Language is what the text of a stored procedure is written in.
+// Language is the language of the text of a stored procedure.
 type Language string
 
 // The languages that databases have in common.
 const (
-	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
+	PLpgSQL Language = "plpgsql" // its result comes from RETURNS TABLE or is one scalar
 	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
 	// Library is the language of a procedure that the server loads from a library of its own. The text
 	// has the statements that the library calls, one a line: a name, a space, and SQL in which :0 is
@@ -114,7 +114,7 @@ func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
 	return nil, fmt.Errorf("it needs stored procedures in %s, which this database does not have", strings.Join(names, " or "))
 }
 
-// ProcedureDialect is how a SQL database has stored procedures.
+// ProcedureDialect holds the syntax of stored procedures in a SQL database.
 type ProcedureDialect struct {
 	Language Language
 	Call     string // before the name, such as "CALL "
@@ -128,7 +128,7 @@ func (d sqlProcedures) Define(ctx context.Context, procedures ...*Procedure) err
 	for _, p := range procedures {
 		dialect := d.Dialect().Procedures
 		err := d.Exec(ctx, p.Texts[dialect.Language])
-		// The name has a digest of the text, so that what is there is the same.
+		// The name has a digest of the text, so the existing procedure is the same.
 		if e, ok := errors.AsType[*Error](err); ok && dialect.Exists != "" && e.Code == dialect.Exists {
 			continue
 		}
@@ -147,7 +147,7 @@ func (d sqlProcedures) ProcedureSession(ctx context.Context, options SessionOpti
 	return d.Dialect().NewCaller(session), nil
 }
 
-// sharedProcedures is one of which several sessions can share a connection.
+// sharedProcedures is a SQL database whose sessions can share a connection.
 type sharedProcedures struct {
 	sqlProcedures
 	several Multiplexer[SQLSession]

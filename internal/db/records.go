@@ -20,22 +20,22 @@ type Records interface {
 	RecordSession(ctx context.Context, options SessionOptions) (RecordSession, error)
 }
 
-// Declarer is satisfied by a database of records that must know the collections of a workload
+// Declarer is implemented by a database of records that must know the collections of a workload
 // before any session. A later call replaces an earlier one.
 type Declarer interface {
 	Declare(collections ...*Collection) error
 }
 
-// Rehearser is satisfied by a database of records that must prepare for transactions.
+// Rehearser is implemented by a database of records that must prepare for transactions.
 type Rehearser interface {
 	// Rehearse carries out transactions on a session that sends nothing. It finds every
 	// record, with large numbers and no texts.
 	Rehearse(ctx context.Context, transactions func(s RecordSession) error) error
 }
 
-// Assumer is satisfied by a session whose commit compares what the transaction has read.
+// Assumer is implemented by a session whose commit compares the records that the transaction has read.
 type Assumer interface {
-	// Assume has a record count as read, with these values. Commit is Aborted if it is another.
+	// Assume makes a record count as read with these values. Commit is Aborted if it has others.
 	Assume(c *Collection, values []Value)
 }
 
@@ -51,11 +51,11 @@ type Collection struct {
 	// Counter is set if the only field is a number that transactions also add to without
 	// finding it (Update.Unseen).
 	Counter bool
-	// Fresh is set if whoever inserts a record changes another one first, so that no two
-	// transactions that commit insert one id. An optimistic database does not look for the id.
+	// Fresh is set if each transaction changes another record before it inserts one, so that no two
+	// transactions that commit insert one id. Then an optimistic database does not look for the id.
 	Fresh bool
-	// Group is how many hexadecimal digits at the beginning of the id, a text, are the id of a record of
-	// another collection. A database that parts its data keeps both together; 0: it keeps each by its id.
+	// Group is the number of hexadecimal digits at the beginning of the id that are the id of a record of
+	// another collection. A partitioned database keeps both together; 0: it places each by its id.
 	Group int
 	// From is the collection whose record each item of the list names by its first field. The item's last
 	// field is the field Copied of that record as the transaction leaves it. A database may take it from
@@ -65,7 +65,7 @@ type Collection struct {
 	Copied int
 }
 
-// Field is a field of a record. A value that is Null is one that is not there.
+// Field is a field of a record. A Null value means that the field is missing.
 type Field struct {
 	Name        string
 	Type        Type
@@ -76,10 +76,10 @@ type Field struct {
 // ID is the place of the id among the values of a record.
 const ID = 0
 
-// Width is how many values a record has before those of its list: the id and the fields.
+// Width returns the number of values before the list: the id and the fields.
 func (c *Collection) Width() int { return 1 + len(c.Fields) }
 
-// Record is what was found of a record.
+// Record is the result of a look for a record.
 type Record struct {
 	Found bool
 	// Values are the id, the fields, and then the fields of each record of the list.
@@ -93,14 +93,14 @@ type Update struct {
 	AtLeast    int   // the field that must be at least the first argument; 0: none
 	Add        []int // the next arguments are added to these fields
 	Append     []int // the next ones are put behind the texts of these, if Limits.Deferred is set
-	Set        []int // the last ones take the place of what is in these
+	Set        []int // the last ones replace the values of these
 	// Unseen lets Update add to a Counter without finding it, if Limits.Adds is set: a record that
 	// is not there counts as found and is made, unless Limits.Simple is set. FindAndUpdate reads
 	// the record, and then adds in the same way.
 	Unseen bool
 }
 
-// Arguments is how many arguments the update of one record has.
+// Arguments returns the number of arguments for one record.
 func (u *Update) Arguments() int {
 	n := len(u.Add) + len(u.Append) + len(u.Set)
 	if u.AtLeast != 0 {
@@ -109,9 +109,9 @@ func (u *Update) Arguments() int {
 	return n
 }
 
-// RecordSession is one client and at most one transaction. What its transactions are
-// kept from is what the database claims for the session's isolation (Database.Claim), and
-// no more. A transaction sees its own writes. Arguments are copied. Its errors are *Error.
+// RecordSession is one client and at most one transaction. Its transactions have the
+// isolation that the database claims for the session (Database.Claim), and no more. A
+// transaction sees its own writes. Arguments are copied. Errors are *Error.
 //
 // After an error from any method the transaction is over. If the class is
 // Unknown or Unavailable the session must be Reset before anything else.
@@ -124,8 +124,8 @@ type RecordSession interface {
 	// A database that must look for an id before it inserts looks with that Find.
 	Reserve(c *Collection, id Value)
 
-	// Find looks for records by their ids in one round trip. out has as many entries as
-	// there are ids; what is in it is valid until the next Begin.
+	// Find looks for records by their ids in one round trip. out has one entry for each
+	// id. Its values are valid until the next Begin.
 	Find(ctx context.Context, c *Collection, ids []Value, out []Record) error
 
 	// Insert adds records, each with its values as Record has them, in one round trip.
@@ -147,21 +147,21 @@ type RecordSession interface {
 	// Rollback gives up the open transaction; without one it does nothing.
 	Rollback(ctx context.Context) error
 
-	// Scan hands every record whose id is at least from to record, in the order of the
-	// ids, and at most limit of them; a Null from is the first, and limit 0 is all. The
+	// Scan calls record for at most limit records, in the order of the ids, beginning with the
+	// id from. A Null from is the first id, and limit 0 is all. The
 	// values are valid until record returns. In a transaction the records are of its
 	// snapshot. Without one they may be of several moments.
 	Scan(ctx context.Context, c *Collection, from Value, limit int, record func(values []Value) error) error
 
-	// Reset drops what the session had of its server and finds one again, once: the caller
-	// backs off and calls again.
+	// Reset drops the connection and connects again, once: the caller backs off and calls
+	// again.
 	Reset(ctx context.Context) error
 
 	Close() error
 }
 
-// RecordRanger is satisfied by a database of records whose transactions read ranges of
-// records and remove some.
+// RecordRanger is implemented by a database of records whose transactions read and remove ranges
+// of records.
 type RecordRanger interface {
 	// RecordRangeSession opens a session as RecordSession does.
 	RecordRangeSession(ctx context.Context, options SessionOptions) (RecordRangeSession, error)
@@ -179,9 +179,9 @@ type RecordRange struct {
 type RecordRangeSession interface {
 	RecordSession
 
-	// Range hands every record of a range, in the order of the ids and from the
-	// transaction's snapshot, to record, which must not keep the values and calls no
-	// method of the session. An error of record ends the transaction and is returned.
+	// Range calls record for each record of a range, in the order of the ids and from the
+	// snapshot of the transaction. record must not keep the values, and must not call methods of
+	// the session. An error of record ends the transaction and is returned.
 	Range(ctx context.Context, c *Collection, r RecordRange, record func(values []Value) error) error
 
 	// Delete removes the records with these ids in one round trip. found is how many

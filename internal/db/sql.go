@@ -26,35 +26,35 @@ type SessionOptions struct {
 	Isolation string // as the database names it; empty is its own default
 	Mode      Mode
 
-	// Blocking asks for a session whose answers are waited for in the system call, on a
-	// thread of its own (see Blocker): for few sessions that make one short call after
-	// another. A driver may leave it.
+	// Blocking requests a session that waits for answers in the system call, on a thread of
+	// its own (see Blocker). It suits few sessions with many short calls. A driver may
+	// ignore it.
 	Blocking bool
 
-	// Loading says that the session loads records. What it inserts is there already only if an
-	// earlier try of the same load has made it, with the same values, so an optimistic database
-	// does not look for it.
+	// Loading is set if the session loads records. A record that it inserts is there already only
+	// after an earlier try of the same load, with the same values. So an optimistic database does
+	// not look for it.
 	Loading bool
 }
 
-// Blocker is satisfied by a session that may have been opened as Blocking. Where it was, the
-// process needs all its processors to run Go code (GOMAXPROCS), because each one stays with a
-// session that waits until the scheduler takes it back.
+// Blocker is implemented by a session that may have been opened as Blocking. Then the
+// process needs all its processors for Go code (GOMAXPROCS), because a waiting session
+// keeps its processor until the scheduler takes it back.
 type Blocker interface{ Blocks() bool }
 
-// Blocks says whether what uses a session, or one, satisfies Blocker and blocks.
+// Blocks reports whether s, a session or its user, implements Blocker and blocks.
 func Blocks(s any) bool {
 	b, ok := s.(Blocker)
 	return ok && b.Blocks()
 }
 
-// Mode says how the statements of a transaction travel.
+// Mode is the way in which the statements of a transaction are sent.
 type Mode uint8
 
 const (
-	// Pipelined sends statements together until a result is asked for; a
-	// transaction that asks for none before its end takes one round trip. A
-	// database whose protocol cannot runs it as Interactive.
+	// Pipelined sends statements together until a result is requested. A transaction
+	// that requests no result before its end takes one round trip. A database whose
+	// protocol cannot pipeline runs it as Interactive.
 	Pipelined Mode = iota + 1
 	// Interactive sends each statement alone and waits for its result.
 	Interactive
@@ -67,8 +67,8 @@ const (
 // it back, or dropped the connection. If the class is Unknown or Unavailable the
 // session must be Reset before anything else.
 type SQLSession interface {
-	// Begin starts a transaction. With readOnly it writes nothing and the
-	// database may know it.
+	// Begin starts a transaction. A readOnly transaction writes nothing, and the
+	// database may rely on it.
 	Begin(ctx context.Context, readOnly bool) error
 
 	// Do adds a statement to the transaction and returns the number of its
@@ -130,11 +130,10 @@ type Statement struct {
 	Counted bool
 }
 
-// Result is what one statement brought.
+// Result is the result of one statement.
 type Result struct {
-	// Affected is how many rows a Counted statement has inserted or deleted, or has
-	// found to update, changed by that or not. Of other statements it is not known, and
-	// a driver may leave it 0.
+	// Affected is the number of rows that a Counted statement has inserted, deleted or found
+	// to update, changed or not. After other statements a driver may leave it 0.
 	Affected int64
 	Columns  int
 	Values   []Value // row by row
@@ -149,11 +148,11 @@ func (r *Result) Rows() int {
 
 func (r *Result) Row(i int) []Value { return r.Values[i*r.Columns : (i+1)*r.Columns] }
 
-// Dialect is how one database spells SQL: data, never a decision of a workload.
+// Dialect holds the SQL syntax of one database as data.
 type Dialect struct {
 	Placeholder func(i int) string // the i-th parameter, from 1: "$1" or "?"
 	IntegerType string             // a signed 64-bit integer: BIGINT
-	DecimalType string             // exact money, such as NUMERIC(20,2); an integer type where there is none
+	DecimalType string             // exact money, such as NUMERIC(20,2); else an integer type
 	TextType    func(length int) string
 	// CharType is text of a fixed length and TimestampType a moment without a zone,
 	// where they are not CHAR(length) and TIMESTAMP.
@@ -166,44 +165,44 @@ type Dialect struct {
 	NoLockingRead bool
 	Returning     bool   // UPDATE … RETURNING exists
 	DoNothing     string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
-	// Upsert is an INSERT that changes the row which has its key already; nil where there is
+	// Upsert is an INSERT that changes an existing row with its key; nil if the database has
 	// none.
 	Upsert *UpsertDialect
 	// JoinFunction puts texts behind each other, such as CONCAT; empty where || does.
 	JoinFunction string
-	// Procedures are the stored procedures; nil where there are none. What several
-	// result sets of one call hold is one Result.
+	// Procedures is the syntax of stored procedures; nil if the database has none. Several
+	// result sets of one call are one Result.
 	Procedures *ProcedureDialect
 	// Snapshot is the weakest isolation, by the database's own name, in which all
 	// statements of one transaction read one snapshot; empty: every one does.
 	Snapshot string
-	// Past is what stands behind the table of a SELECT that reads the committed state of so
-	// long ago, and behind SET TRANSACTION for all of a transaction; nil where there is no
-	// such thing.
+	// Past returns the clause for a read of the committed state of so long ago. The clause
+	// follows the table in a SELECT, or SET TRANSACTION. Past is nil if the database has no such
+	// reads.
 	Past func(age time.Duration) string
-	// NoTable says that an error is surely that a table is not there; nil where one that may
-	// not be read is refused alike.
+	// NoTable reports whether an error surely means that a table does not exist. It is nil if a
+	// table without the right to read it gives the same error.
 	NoTable func(err error) bool
-	// CountsApart: a Counted statement costs a round trip beside statements that return rows
-	// where they travel together.
+	// CountsApart: in a pipeline, a Counted statement costs a round trip beside statements that
+	// return rows.
 	CountsApart bool
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
-	// KeyColumn is a column that numbers the rows of a table as its primary key, where the
-	// server takes no row of a table without one; empty: it does.
+	// KeyColumn is a column that numbers the rows of a table as its primary key. It is set if the
+	// server refuses rows of a table without a primary key.
 	KeyColumn string
 	// AddColumn: ALTER TABLE can add a column with a constant default after the load,
 	// and writes no row for it.
 	AddColumn bool
 }
 
-// UpsertDialect is how an INSERT changes the row that has its key already.
+// UpsertDialect is the syntax of an INSERT that changes an existing row with its key.
 type UpsertDialect struct {
-	Conflict func(key string) string    // behind the values, before what is then set: " ON CONFLICT (key) DO UPDATE SET "
+	Conflict func(key string) string    // between the values and the changes: " ON CONFLICT (key) DO UPDATE SET "
 	New      func(column string) string // the value that was to be inserted into a column
 }
 
-// OnConflict is that of the SQL of PostgreSQL, which SQLite and others have too.
+// OnConflict returns the syntax of PostgreSQL, SQLite and others.
 func OnConflict() *UpsertDialect {
 	return &UpsertDialect{
 		Conflict: func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },
@@ -211,7 +210,7 @@ func OnConflict() *UpsertDialect {
 	}
 }
 
-// Concat is the text b behind the text a.
+// Concat returns the expression for the text a followed by the text b.
 func (d *Dialect) Concat(a, b string) string {
 	if d.JoinFunction != "" {
 		return d.JoinFunction + "(" + a + ", " + b + ")"
@@ -219,7 +218,7 @@ func (d *Dialect) Concat(a, b string) string {
 	return a + " || " + b
 }
 
-// BulkLoader is satisfied by a database that takes many rows faster than INSERT.
+// BulkLoader is implemented by a database that loads many rows faster than INSERT does.
 type BulkLoader interface {
 	// BulkLoad runs load in one transaction: all of it is done, or nothing.
 	BulkLoad(ctx context.Context, load BulkLoad) (rows int64, err error)
@@ -235,7 +234,7 @@ type BulkLoad struct {
 	After   []string               // statements run last, such as ALTER TABLE … ADD PRIMARY KEY
 }
 
-// Shorten makes of a statement what a sentence can hold.
+// Shorten returns a statement in one line of at most about 60 characters.
 func Shorten(statement string) string {
 	words := strings.Join(strings.Fields(statement), " ")
 	if len(words) > 60 {
@@ -244,12 +243,12 @@ func Shorten(statement string) string {
 	return words
 }
 
-// parameter is how a statement is written with a parameter of a type.
+// parameter matches a parameter with its type in the text of a statement.
 var parameter = regexp.MustCompile(`\{(integer|decimal|text)\}`)
 
 // Statement makes a statement from SQL in which {integer}, {decimal} and {text} are
-// parameters: each gets the next placeholder, so that a value used twice is given twice,
-// as dialects without numbered placeholders need it. columns are those of its rows.
+// parameters. Each gets the next placeholder, so a value that is used twice is passed twice:
+// dialects without numbered placeholders need that. columns are the columns of its rows.
 func (d *Dialect) Statement(sql string, columns ...Type) *Statement {
 	s := &Statement{Columns: columns}
 	s.SQL = parameter.ReplaceAllStringFunc(sql, func(name string) string {
@@ -263,7 +262,7 @@ func (d *Dialect) Statement(sql string, columns ...Type) *Statement {
 	return s
 }
 
-// Counted is Statement for one without columns whose affected rows are asked for.
+// Counted returns a statement without columns that counts its affected rows.
 func (d *Dialect) Counted(sql string) *Statement {
 	s := d.Statement(sql)
 	s.Counted = true
@@ -272,7 +271,7 @@ func (d *Dialect) Counted(sql string) *Statement {
 
 var typeNames = [...]string{Integer: "{integer}", Decimal: "{decimal}", Text: "{text}"}
 
-// Row is a list of parameters in brackets, as Statement takes it.
+// Row returns a list of parameters in brackets, in the form that Statement reads.
 func Row(types ...Type) string {
 	var names []string
 	for _, t := range types {

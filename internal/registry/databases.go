@@ -100,7 +100,7 @@ const leftOut = "its tag embedded leaves out all databases with servers: build i
 // OwnScheme is the scheme of the embedded database in a run's directory.
 const OwnScheme = sqlite.Scheme
 
-// starter hands on values of a concrete type, which count only without an error.
+// starter adapts a function that starts a concrete type. The value counts only without an error.
 func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
 	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return start(ctx, o) }
 }

@@ -22,7 +22,7 @@ func Workloads() scenario.Workloads {
 	}
 }
 
-// WorkloadOf returns what is given to run a workload of this name, or of another tool's.
+// WorkloadOf returns the workload of a name, which may be the name in another tool.
 func WorkloadOf(name string) (form string, found bool) {
 	for _, w := range Workloads() {
 		if w.Name == name {

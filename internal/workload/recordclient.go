@@ -40,7 +40,7 @@ const (
 	legFields
 )
 
-// longestID is how many bytes the id of an object has at most.
+// longestID bounds the bytes of the id of an object.
 const longestID = 32
 
 // NewStateRecords makes the collections. With an empty name no ledger is kept.
@@ -117,7 +117,7 @@ type RecordLogic interface {
 	Refusal(tx *history.Transaction) history.Reason
 }
 
-// RecordStyle is how a RecordClient changes its objects.
+// RecordStyle is the way in which a RecordClient changes its objects.
 type RecordStyle uint8
 
 // The styles.
@@ -455,7 +455,7 @@ func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, appli
 	return c.update(ctx)
 }
 
-// stateFields is how many fields an object has.
+// stateFields is the number of fields of an object.
 const stateFields = placeLast
 
 // change adds the state that the object of operation i gets.

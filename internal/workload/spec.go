@@ -19,7 +19,7 @@ import (
 type Spec struct {
 	Name  string // in commands, histories and results
 	About string // one line
-	Data  string // what is loaded, in a sentence, such as "kv data"
+	Data  string // a name for the data in sentences, such as "kv data"
 	// Elsewhere are names that other tools have for it, each with the flags that make it the
 	// same here.
 	Elsewhere map[string]string
@@ -55,12 +55,12 @@ type Spec struct {
 	// there are none.
 	Tables func(ctx context.Context, recorded *history.Reader) ([]Table, error)
 
-	// Isolation is how it tests isolation levels; nil: it does not.
+	// Isolation is its test of isolation levels; nil: it has none.
 	Isolation *IsolationTest
 
 	// Objects names the objects that the transactions of a recording touch.
 	Objects func(h history.Header) Objects
-	// Format writes what is recorded of an object.
+	// Format writes the recorded state of an object.
 	Format Format
 }
 
@@ -91,7 +91,7 @@ type IsolationTest struct {
 type Config interface {
 	// Settings are bound to the fields of the Config.
 	Settings() []setting.Setting
-	// Validate says in one sentence what is wrong between several settings.
+	// Validate returns an error in one sentence if several settings contradict each other.
 	Validate() error
 	// New binds the workload to an open database. It does not change the Config.
 	New(database db.Database, o Options) (Workload, error)
@@ -194,7 +194,7 @@ func FormatAmounts(written func(n int64) string) Format {
 	}
 }
 
-// MadeBy says which transaction has written something.
+// MadeBy returns the transaction that has written something.
 func MadeBy(id history.ID) string {
 	if id == 0 {
 		return " of the load"

@@ -16,7 +16,7 @@ type Counter interface {
 	Close() error
 }
 
-// Counted is how the transactions of some counters ended.
+// Counted counts transactions of some counters by outcome.
 type Counted struct {
 	Acknowledged, Unknown int64
 	Codes                 map[string]int64 // of errors, behind their class
@@ -69,8 +69,8 @@ func Count(t *testing.T, clients int, open func(ctx context.Context, client int)
 	return all
 }
 
-// Hold holds that what is there is all that was acknowledged, and no more than that and
-// what is unknown; some must have been acknowledged.
+// Hold fails the test unless the counters have all acknowledged additions, and at most the unknown
+// ones besides. Some must have been acknowledged.
 func (c Counted) Hold(t *testing.T, there int64) {
 	t.Helper()
 	t.Logf("%d acknowledged, %d unknown, %d there; %v", c.Acknowledged, c.Unknown, there, c.Codes)

@@ -36,7 +36,7 @@ func (c *Cutter) Cut(at Moment, connections int) {
 // Rest ends no connection from now on.
 func (c *Cutter) Rest() { c.Cut(0, 0) }
 
-// next says at which moment the connection of a request ends; 0: not now.
+// next is the moment at which the connection of a request ends; 0: not now.
 func (c *Cutter) next(request []byte) Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,7 +38,7 @@ func Open[D db.Database](t testing.TB, open func(context.Context, string) (D, er
 	return d
 }
 
-// Account is what a driver has read of a URL that begins with Scheme and names Servers.
+// Account holds the parts of a URL with Scheme and Servers that a driver has read.
 type Account struct{ Servers, User, Password string }
 
 // Passwords holds of a driver that whatever two special characters a password has, its

@@ -30,7 +30,7 @@ func Monitor(t *testing.T, d db.Monitored) db.Monitor {
 	return m
 }
 
-// Sampled asks and returns the values by the metrics' names; what is not known is absent.
+// Sampled takes a sample and returns its known values by the names of the metrics.
 func Sampled(t *testing.T, m db.Monitor) (db.Sample, map[string]float64) {
 	t.Helper()
 	s, err := m.Sample(t.Context())

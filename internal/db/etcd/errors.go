@@ -89,7 +89,7 @@ const tooLarge = "grpc: received message larger than max"
 // (raft.go, ErrProposalDropped; processInternalRaftRequestOnce returns it).
 const dropped = "raft proposal dropped"
 
-// classify says what err means, for the transaction that it ended and for a
+// classify returns the class of err, for the transaction that it ended and for a
 // person. What is not in the table of refusals could be anything: a deadline; a
 // connection that broke; "request timed out, possibly due to previous leader
 // failure"; "leader changed"; "server stopped" (all of gRPC's code Unavailable,

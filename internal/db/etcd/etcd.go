@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// maxOperations is how many comparisons, and how many writes, a request may
+	// maxOperations bounds the comparisons, and the writes, that a request may
 	// have: the default of the server's --max-txn-ops. The longest of the lists
 	// counts, not their sum (api/v3rpc/key.go, checkTxnRequest).
 	maxOperations = 128
@@ -39,11 +39,11 @@ const (
 	maxRequest = 1_500_000
 )
 
-// mode is what a commit compares.
+// mode is the set of keys that a commit compares.
 type mode uint8
 
 const (
-	compareAll   mode = iota // what was read, and what is written
+	compareAll   mode = iota // the keys that were read, and the keys that are written
 	compareReads             // what was read
 	compareNone
 )
@@ -60,7 +60,7 @@ var Isolations = db.Isolations{
 	},
 }
 
-// modes are how transactions at these isolations are committed.
+// modes maps each isolation to the mode of its commits.
 var modes = map[string]mode{"serializable snapshot": compareAll, "serializable": compareReads, "read committed": compareNone}
 
 // Database is an etcd cluster. It satisfies db.KV, db.Footprinter and db.Monitored.
@@ -116,7 +116,7 @@ func (d *Database) Close() error {
 	return errors.Join(errs...)
 }
 
-// Limits are what a server takes that has its default limits.
+// Limits implements db.Database for a server with its default limits.
 func (*Database) Limits() db.Limits {
 	return db.Limits{Value: maxRequest, Commit: maxRequest, Writes: maxWrites}
 }
@@ -124,7 +124,7 @@ func (*Database) Limits() db.Limits {
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
-// Claim says what etcd promises.
+// Claim implements db.Database.
 //
 // A commit whose reads are compared goes through consensus as one operation, so the
 // promise of strict serializability for all KV operations covers the whole transaction; a
@@ -191,7 +191,7 @@ func (d *Database) statuses(ctx context.Context) (all []*pb.StatusResponse) {
 	return all
 }
 
-// members are those that the cluster knows; none if it does not say.
+// members returns the members that the cluster knows; none if it does not answer.
 func (d *Database) members(ctx context.Context, l *link) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()

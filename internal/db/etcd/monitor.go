@@ -105,7 +105,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	s.Values = append(s.Values, float64(answers), float64(status.GetRaftTerm()), float64(status.GetRaftIndex()))
 	found, err := m.scrape(ctx, leader.address)
 	if err != nil {
-		m.leader = "" // what comes next is not compared with what is not there
+		m.leader = "" // the next sample has nothing to compare with
 	}
 	for _, one := range exported {
 		x, there := found[one.name]

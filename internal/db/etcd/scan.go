@@ -15,7 +15,7 @@ const (
 	longestPage = 10_000
 	// pageBytes is the size that pages aim at after the first.
 	pageBytes = 4 << 20
-	// pageFactor is how many times as long as another call a page may take.
+	// pageFactor multiplies the time limit of a call for a page.
 	pageFactor = 10
 )
 

@@ -21,10 +21,10 @@ type config struct {
 	stale    bool          // reads=serializable
 }
 
-// style is how an etcd URL is written; 2379 is etcd's client port.
+// style is the form of an etcd URL; 2379 is the client port of etcd.
 var style = address.Style{Product: "etcd", Server: "node", Port: "2379", Form: "etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// code is what one of FoundationDB's errors means. Names and texts are those of
+// code is the meaning of one error of FoundationDB. Names and texts are those of
 // flow/error_definitions.h, 7.3.
 type code struct {
 	number int
@@ -73,7 +73,7 @@ func codeOf(number int) (code, bool) {
 	return code{}, false
 }
 
-// classify says what the error number means for the transaction that it ended, and whether
+// classify returns the class of an error number for the transaction that it ended, and whether
 // onError has to wait before the next one.
 func classify(number int, at optimistic.Phase) (class db.Class, advice string, retry bool) {
 	c, known := codeOf(number)

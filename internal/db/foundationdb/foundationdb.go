@@ -66,10 +66,10 @@ var (
 	_ db.Monitored   = (*Database)(nil)
 )
 
-// Missing says why this program cannot speak to FoundationDB, nil if it can.
+// Missing returns an error if this program cannot use FoundationDB.
 func Missing() error { return nil }
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err
@@ -171,7 +171,7 @@ func (d *Database) unreachable(ctx context.Context, err error, limit time.Durati
 	return e
 }
 
-// source is where the addresses of the coordinators come from.
+// source is the origin of the addresses of the coordinators.
 func (c *config) source() string {
 	if c.connection != "" {
 		return "the connection in the URL"
@@ -194,7 +194,7 @@ func (d *Database) pick() (fdb.Database, error) {
 	return d.clients[int(d.sessions.Add(1)-1)%len(d.clients)], nil
 }
 
-// Limits are those that FoundationDB documents.
+// Limits implements db.Database with the documented limits.
 func (*Database) Limits() db.Limits {
 	return db.Limits{Value: maxValue, Commit: maxCommit, Writes: maxWrites, Connectionless: true}
 }
@@ -202,7 +202,7 @@ func (*Database) Limits() db.Limits {
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
 
-// Claim says what FoundationDB promises.
+// Claim implements db.Database.
 func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
 // statusKey is where a transaction reads the machine-readable status

@@ -50,7 +50,7 @@ func metrics() (all []db.Metric) {
 	return all
 }
 
-// values are those of the metrics.
+// values returns the values of the metrics.
 func (s *status) values() (all []float64) {
 	for _, m := range measurements {
 		x := math.NaN()

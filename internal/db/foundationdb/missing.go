@@ -8,10 +8,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// Open says what CheckURL says.
+// Open returns the error of CheckURL.
 func Open(_ context.Context, url string) (db.Database, error) { return nil, CheckURL(url) }
 
-// CheckURL says what is wrong with a URL, else what is missing.
+// CheckURL returns an error for a wrong URL, and else for the missing library.
 func CheckURL(url string) error {
 	if _, err := readURL(url); err != nil {
 		return err
@@ -19,7 +19,7 @@ func CheckURL(url string) error {
 	return Missing()
 }
 
-// Missing says why this program cannot speak to FoundationDB.
+// Missing returns the reason why this program cannot use FoundationDB.
 func Missing() error {
 	return db.Fatalf("open FoundationDB", "this stroppy was built without it: install the package foundationdb-clients, "+
 		"which brings libfdb_c.so and its headers, and build with CGO_ENABLED=1 go build -tags fdb ./cmd/stroppy")

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// renewAfter is how long a scan reads at one version, which is good for five seconds.
+	// renewAfter bounds the time that a scan reads at one version, which is valid for five seconds.
 	renewAfter = 3 * time.Second
-	// pageTimeout bounds what is done with one transaction of a scan.
+	// pageTimeout bounds one transaction of a scan.
 	pageTimeout = 10 * time.Second
 	// pageEntries bounds a page: between two pages the age of the version is looked at.
 	pageEntries = 100

@@ -32,7 +32,7 @@ const (
 	headerVersion, leastVersion = 730, 720
 )
 
-// config is what a URL says.
+// config holds the parts of a URL.
 type config struct {
 	file        string // the cluster file; empty where the URL has what it says
 	connection  string // that is what such a file says
@@ -50,7 +50,7 @@ type library struct {
 	threads                    int    // of each of them
 }
 
-// style is how a URL is written; it names a file and no servers.
+// style is the form of a URL, which names a file and no servers.
 var style = address.Style{Product: "FoundationDB", Form: "fdb:CLUSTER_FILE"}
 
 // parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file, unless
@@ -121,7 +121,7 @@ func (l *library) checkFiles() error {
 	return nil
 }
 
-// clusterFile is what a cluster file says
+// clusterFile holds the parts of a cluster file
 // (https://apple.github.io/foundationdb/administration.html#cluster-file-format).
 type clusterFile struct {
 	connection   string   // description:id@coordinators
@@ -130,7 +130,7 @@ type clusterFile struct {
 
 const openCluster = "open the FoundationDB cluster file"
 
-// cluster is what the cluster file says, or the connection in its place.
+// cluster returns the connection string, from the cluster file or in its place.
 func (c *config) cluster() (clusterFile, error) {
 	if c.connection == "" {
 		return readClusterFile(c.file)

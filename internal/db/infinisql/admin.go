@@ -26,10 +26,10 @@ type admin struct {
 	limit time.Duration // of an answer
 }
 
-// errRefused says that the server has answered, and not done what it was asked.
+// errRefused is the error if the server answers that it refuses an operation.
 var errRefused = errors.New("the server refuses it without a reason")
 
-// errNoAdmin says what a server that ends the connection may be.
+// errNoAdmin is the error if the server ends the connection.
 var errNoAdmin = errors.New("it ended the connection: check that admin_port in the URL is the administration port of InfiniSQL")
 
 // administer opens a connection, on which nobody is logged in yet.

@@ -90,14 +90,14 @@ func Prepare(ctx context.Context, url string) error {
 	return d.Close()
 }
 
-// refused says that the server lets nobody in as this user with this password.
+// refused reports whether the server refuses the user or the password.
 func refused(err error) bool {
 	e, ok := errors.AsType[*db.Error](err)
 	return ok && e.Code == "28P01"
 }
 
-// postgres is how package pgconn connects: without TLS, because the server leaves the question
-// for it without an answer, and without what the environment says.
+// postgres returns the configuration of pgconn: without TLS, because the server does not answer
+// the request for it, and without variables of the environment.
 func (c *config) postgres() (*pgconn.Config, error) {
 	p, err := pgconn.ParseConfig("host=localhost user=u password=p dbname=d sslmode=disable")
 	if err != nil {

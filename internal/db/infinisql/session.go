@@ -281,7 +281,7 @@ func appendInsert(dst []byte, c *db.Collection, record []db.Value) (_ []byte, er
 	return append(dst, ')'), nil
 }
 
-// list is how the encoded list of a record is written as text.
+// list encodes the list of a record as text.
 var list = base64.StdEncoding
 
 // items is a collection whose records have the list of c and nothing else.

@@ -23,11 +23,10 @@ type config struct {
 
 var style = address.Style{Product: "InfiniSQL", Server: "node", Port: "15432", Form: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN"}
 
-// plain is what the names of domains and users may have: they stand in messages of both
-// protocols, of which neither quotes them.
+// plain matches names of domains and users. Neither protocol quotes them in its messages.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Phase says how far a call to a server could have got when it failed.
+// Phase is how far a call to a server could have come when it failed.
 type Phase uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	Sent                 // a commit of which the server may have got all
 )
 
-// Class is that of an error that does not say what became of the call.
+// Class returns the class of an error that leaves the fate of the call open.
 func (p Phase) Class() db.Class {
 	if p == Sent {
 		return db.Unknown
@@ -35,7 +35,7 @@ type Write struct {
 	Remove     bool
 }
 
-// Writes are those of one transaction after another. Their memory is used again.
+// Writes holds the writes of one transaction after another, in the same memory.
 type Writes struct {
 	writes []Write
 	order  []int // places in writes, in the order of their keys
@@ -88,7 +88,7 @@ type Session struct {
 
 // Errors that are frequent are one value, because each would be allocated.
 var (
-	// ErrConflict is what a commit gives whose keys were changed.
+	// ErrConflict is the error of a commit if another transaction has changed its keys.
 	ErrConflict error = &db.Error{
 		Class: db.Aborted, Op: "commit",
 		Err: errors.New("a key was changed by another transaction after this one had read it"),
@@ -99,7 +99,7 @@ var (
 	}
 )
 
-// Cancelled is what a call gives whose context had ended before it was sent.
+// Cancelled returns the error of a call whose context had ended before the call was sent.
 func Cancelled(op string, err error) error {
 	return &db.Error{Class: db.Aborted, Code: "cancelled", Op: op, Err: err}
 }

@@ -49,7 +49,7 @@ func (s *session) Commit(ctx context.Context) error {
 	return s.commitScript(ctx)
 }
 
-// phase says how far a commit got whose connection failed.
+// phase returns how far a commit had come when its connection failed.
 func (s *session) phase() optimistic.Phase {
 	if s.wrote {
 		return optimistic.Sent

@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// manual is where Redis' documentation of its operation stands.
+// manual is the address of the documentation of Redis.
 const manual = "https://redis.io/docs/latest/operate/oss_and_stack/management/"
 
 // durability completes an Info by the settings under which Redis does not promise to keep what it

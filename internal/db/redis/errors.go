@@ -87,7 +87,7 @@ const raised = "@user_script"
 // itself: then nothing of the transaction is executed (multi.c, execCommandAbort).
 const discarded = "EXECABORT Transaction discarded because of: "
 
-// classify says what err means, for the transaction that it ended and for a
+// classify returns the class of err, for the transaction that it ended and for a
 // person. What is not in the table of refusals could be anything: a deadline, a
 // connection that broke, an error of a command in the middle of a script or a
 // transaction, which Redis does not roll back. Such an error ends a read for

@@ -138,7 +138,7 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 	return secure, nil
 }
 
-// lacksTLS is what is said of a server that answers without TLS alone.
+// lacksTLS is the message about a server that answers only without TLS.
 var lacksTLS = wire.LacksTLS.Text("", "redis:// in place of rediss://")
 
 // lacksTLS is the error of opening servers with TLS that ended with err: one that says so where

@@ -103,7 +103,7 @@ func (m *monitor) Close() {
 	}
 }
 
-// fields are what INFO answers: name:value on lines of their own.
+// fields parses the answer to INFO, lines of the form name:value.
 func fields(info string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(info) {

@@ -158,7 +158,7 @@ func (d *Database) Limits() db.Limits {
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
-// Claim says what Redis promises.
+// Claim implements db.Database.
 //
 // One server executes scripts and EXECs one after another, each only if what the
 // transaction had read is still so: as if all of it had happened at that moment, which

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// firstPage is how many entries a session's first scan asks for at a time:
+	// firstPage is the page size of the first scan of a session, in entries:
 	// about ten milliseconds of the server, which does nothing else meanwhile.
 	firstPage = 10_000
 	// longestPage is the most, about a second of the server; its own limit, from
 	// which on it lets others know that it is busy, is 5 s (busy-reply-threshold).
 	longestPage = 1_000_000
-	// pageGrowth is how many times as long a session's pages become after a torn scan.
+	// pageGrowth is the factor by which the pages of a session grow after a torn scan.
 	pageGrowth = 10
 )
 

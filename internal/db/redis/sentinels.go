@@ -47,7 +47,7 @@ type watcher struct {
 	link    *link // nil: there is none
 }
 
-// named is what a Sentinel says of the primary.
+// named is the answer of a Sentinel about the primary.
 type named struct {
 	address  string
 	epoch    uint64
@@ -149,7 +149,7 @@ func (s *sentinels) follow(ctx context.Context, w *watcher) {
 	}
 }
 
-// take follows an answer that is not older than what is known.
+// take accepts an answer that is not older than the known one.
 func (s *sentinels) take(answer named) {
 	d := s.database
 	d.mu.Lock()
@@ -180,7 +180,7 @@ func (s *sentinels) stop() {
 }
 
 // ask asks for the primary. The address is asked for first: a Sentinel names the new
-// primary there as soon as it has promoted it, with the epoch of that fail-over.
+// primary there as soon as it has promoted it, with the epoch of the fail-over.
 func (w *watcher) ask(ctx context.Context) (named, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, w.config.timeout))
 	defer cancel()

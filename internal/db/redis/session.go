@@ -39,7 +39,7 @@ type session struct {
 	lists       [4]words // of a transaction by MULTI: sets, index, deletes, index
 }
 
-// request is what a session sends at once: commands, and questions behind them.
+// request holds the commands that a session sends at once, and the questions behind them.
 type request struct {
 	ctx                context.Context
 	err                error // why it was not sent to the connection that the session knows
@@ -219,7 +219,7 @@ type words struct {
 
 type word struct{ text []byte }
 
-// MarshalBinary is how the library asks for a word.
+// MarshalBinary implements encoding.BinaryMarshaler, by which the library reads a word.
 func (w *word) MarshalBinary() ([]byte, error) { return w.text, nil }
 
 func (w *words) reset(first ...any) {

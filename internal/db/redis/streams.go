@@ -83,7 +83,7 @@ type reply struct {
 	read bool
 }
 
-// SetErr is how the library says that it has read an answer, or why it has not.
+// SetErr is called by the library when it has read an answer, or with the error.
 func (r *reply) SetErr(err error) {
 	if r.read {
 		return

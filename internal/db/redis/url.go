@@ -30,13 +30,13 @@ type config struct {
 	any      bool          // read=any: the one server is read whatever its role is, and never written
 }
 
-// style is how a Redis URL is written.
+// style is the form of a Redis URL.
 var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB"}
 
-// sentinelStyle is how one is written that names Sentinels.
+// sentinelStyle is the form of a URL that names Sentinels.
 var sentinelStyle = address.Style{Product: "Redis", Server: "Sentinel", Port: "26379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB?sentinel=NAME"}
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err

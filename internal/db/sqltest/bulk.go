@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Rows is how many rows the loads of the tests have that succeed: more than one statement of 1 MB takes.
+// Rows is the number of rows of a load that succeeds: more than one statement of 1 MB takes.
 const Rows = 30_000
 
 // Load is a load of the table things (id, small, mid, m, s) with rows made by fill,
@@ -51,7 +51,7 @@ func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) b
 	}
 }
 
-// Sums is what a server says of Rows rows that Some made, with spaces between:
+// Sums is the answer of a server about Rows rows of Some, with spaces between:
 // count(*), sum(id), sum(small), sum(mid), sum(m), count(m), count(s).
 func Sums() string {
 	var small, cents int64

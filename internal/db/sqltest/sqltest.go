@@ -16,7 +16,7 @@ import (
 
 var BIC = []byte("ABCDEFGH")
 
-// Opening is what each account of a Bank begins with, in cents.
+// Opening is the first balance of each account of a Bank, in cents.
 const Opening = 1000_00
 
 // Bank is the schema of a driver's tests, with every kind of constraint:
@@ -107,7 +107,7 @@ func Do(ctx context.Context, s db.SQLSession, x Statement) (*db.Result, error) {
 	return s.Result(i), nil
 }
 
-// Modes are those that every test is run in.
+// Modes are the modes of each test.
 var Modes = map[string]db.Mode{"pipelined": db.Pipelined, "interactive": db.Interactive}
 
 func EachMode(t *testing.T, test func(*testing.T, db.Mode)) {

@@ -176,7 +176,7 @@ func Deadlock(t *testing.T, d db.SQL, b *Bank, mode db.Mode, code string) {
 	drivertest.Must(t, second)
 }
 
-// Server is what a test does to the server's processes.
+// Server controls the processes of the server in a test.
 type Server interface {
 	Kill(context.Context) error
 	Restart(context.Context) error

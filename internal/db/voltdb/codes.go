@@ -36,7 +36,7 @@ var statusNames = map[status]string{
 // absentProcedure ends the text about a procedure that is not there.
 const absentProcedure = " was not found"
 
-// meaning is what a text of the server's says more exactly than the status.
+// meaning is the class of an error by its text, where the status is not exact.
 type meaning struct {
 	pattern    *regexp.Regexp
 	class      db.Class

@@ -26,7 +26,7 @@ type link struct {
 	at      int
 }
 
-// received is how much room a connection has for what it receives at once.
+// received is the size of the receive buffer of a connection, in bytes.
 const received = 16 << 10
 
 // dial connects to a node and logs in, within the time that the URL gives.

@@ -38,10 +38,10 @@ const (
 // wholeSizes are the bytes of the types that are whole numbers, NULL being the least of each.
 var wholeSizes = map[byte]int{typeTinyInt: 1, typeSmallInt: 2, typeInteger: 4, typeBigInt: 8, typeTimestamp: 8}
 
-// perCent is what a cent is of a DECIMAL, which has twelve digits behind the point.
+// perCent is one cent in units of a DECIMAL, which has twelve digits behind the point.
 const perCent = 10_000_000_000
 
-// status is how a call ended.
+// status is the result code of a call.
 type status int8
 
 // Values of status: org.voltdb.client.ClientResponse of VoltDB 10.0.
@@ -275,7 +275,7 @@ func (a *answer) ended() error {
 // mostColumns is VoltDB's own bound of the columns of a table.
 const mostColumns = 1024
 
-// table is one table of an answer: its rows are what is not yet read of it.
+// table is one table of an answer, with the rows that are not yet read.
 type table struct {
 	message
 	types []byte  // of its columns
@@ -304,7 +304,7 @@ func (m *message) table() (t table, err error) {
 	return t, nil
 }
 
-// into appends the rows to those of r, or adds up what they say was changed.
+// into appends the rows to r, or adds up the numbers of changed rows.
 func (t *table) into(r *db.Result) error {
 	columns := len(t.types)
 	changes := columns == 1 && string(t.names.bytes()) == "modified_tuples"
@@ -323,7 +323,7 @@ func (t *table) into(r *db.Result) error {
 	})
 }
 
-// each hands over the values of all rows, each with the number of its column.
+// each calls a function for all values of all rows, with the number of the column.
 func (t *table) each(take func(column int, v db.Value)) error {
 	for range t.rows {
 		row := message{rest: t.take(int(t.number(4)))}

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// schema is what the database knows of the collections of a workload and of the procedures
-// that are made for them.
+// schema holds the declared collections of a workload and the known procedures
+// for them.
 type schema struct {
 	mu         sync.Mutex
 	declared   []*db.Collection
@@ -167,7 +167,7 @@ func (d *Database) RecordSession(ctx context.Context, options db.SessionOptions)
 // also fills in what the record was before.
 type recordSession struct {
 	*session
-	loading   bool // what is written is written at once, whatever is there
+	loading   bool // each write is a call of its own, at once
 	rehearsal bool // nothing is sent
 
 	open, readOnly, scanned bool // of the transaction; scanned: it has
@@ -710,7 +710,7 @@ func (s *recordSession) pages(ctx context.Context, c *db.Collection, from db.Val
 	}
 }
 
-// page hands over the records from an id on, in one call, or two of lists. It returns limit if there may
+// page passes on the records from an id on, in one call, or two of lists. It returns limit if there may
 // be more.
 func (s *recordSession) page(ctx context.Context, c *db.Collection, from db.Value, limit int, record func(values []db.Value) error) (n int, err error) {
 	if from.Null {
@@ -773,7 +773,7 @@ func (s *recordSession) page(ctx context.Context, c *db.Collection, from db.Valu
 // leastItems is more than the items of one list, so that a page holds at least one of them.
 const leastItems = 1024
 
-// lists hands over the records whose items were read from an id on, and those without a list among them,
+// lists passes on the records whose items were read from an id on, and those without a list among them,
 // which a second call reads. Where there are as many items as a page has, the last list may not be whole
 // and is left to the next page.
 func (s *recordSession) lists(ctx context.Context, c *db.Collection, from db.Value, items []db.Value, most int, record func(values []db.Value) error) (more bool, err error) {

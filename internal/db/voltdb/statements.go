@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// kind is what a step of a call does.
+// kind is the kind of a step of a call.
 type kind uint8
 
 // The kinds of steps. Each is one statement, or a few.
@@ -41,7 +41,7 @@ type step struct {
 	items int    // add: how many records the list has
 }
 
-// shape is what calls of equal steps have in common: a procedure or, for collections that are not
+// shape is shared by all calls of equal steps. It is a procedure or, for collections that are not
 // declared, statements into which the arguments are written.
 type shape struct {
 	steps      []step
@@ -182,7 +182,7 @@ func (s *recordSession) insert(in *insert) {
 	}
 }
 
-// ask makes the call that was planned. An answer without tables is that of a rehearsal.
+// ask makes the planned call. A rehearsal gets an answer without tables.
 func (s *recordSession) ask(ctx context.Context) (answer, error) {
 	of, err := s.shape(ctx)
 	if err != nil || s.rehearsal {
@@ -200,7 +200,7 @@ func (s *recordSession) ask(ctx context.Context) (answer, error) {
 	return a, err
 }
 
-// shape returns that of the steps, whose procedure is there.
+// shape returns the shape of the steps. Its procedure exists.
 func (s *recordSession) shape(ctx context.Context) (*shape, error) {
 	for i, known := range s.shapes {
 		if known.alone == s.alone && slices.Equal(known.steps, s.steps) {
@@ -529,7 +529,7 @@ func column(name string, of db.Type, bytes int) string {
 	return name + " " + columnTypes[of]
 }
 
-// idLength is how many bytes an id has at most. Up to 63 bytes are kept in the row.
+// idLength returns the most bytes of an id. Up to 63 bytes are kept in the row.
 func idLength(c *db.Collection) int { return cmp.Or(c.Length, 1024) }
 
 // createTable are the statements that make a collection. What is not declared is small, and each

@@ -77,7 +77,7 @@ func (c *shared) use(l *link) {
 	go c.watch(l, ended)
 }
 
-// read hands answers to their sessions until the connection ends.
+// read passes answers to their sessions until the connection ends.
 func (c *shared) read(l *link) {
 	for {
 		body, err := l.read()

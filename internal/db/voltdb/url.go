@@ -18,7 +18,7 @@ type config struct {
 
 var style = address.Style{Product: "VoltDB", Server: "node", Port: "21212", Form: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err

@@ -72,12 +72,12 @@ func (d *Database) next() int { return int(d.opened.Add(1) - 1) }
 // Close implements db.Database; each session has a connection of its own.
 func (d *Database) Close() error { return nil }
 
-// Limits implements db.Database. A value is that of VARCHAR, in bytes.
+// Limits implements db.Database. Value is the limit of VARCHAR, in bytes.
 func (d *Database) Limits() db.Limits {
 	return db.Limits{Value: mostText, Writes: mostWrites, Reads: mostFound, Deferred: true}
 }
 
-// mostFound is how many records one call reads by their ids.
+// mostFound bounds the records that one call reads by their ids.
 const mostFound = 10_000
 
 // mostText is VoltDB's bound of a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
@@ -96,7 +96,7 @@ func (*Database) IsolationNames() []string { return Isolations.IsolationNames() 
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return Isolations.Claim(name) }
 
-// with lends a session for something that is no client's transaction.
+// with opens a session for work outside the transactions of clients.
 func (d *Database) with(ctx context.Context, use func(s *session) error) error {
 	s, err := d.session(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// nameColumn is where @SystemCatalog has the name, of tables and of procedures.
+// nameColumn is the column of @SystemCatalog with the names of tables and procedures.
 const nameColumn = 2
 
 // catalog returns the names of the tables or the procedures that are there, in lower case.

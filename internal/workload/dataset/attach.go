@@ -11,10 +11,10 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Attach finds the data that an earlier load has left and takes the next run
-// number. It returns a *StateError if there are none that can be used, or if they are
-// no longer those that Load has made, a *MismatchError if they are others than those
-// that were asked for, and a *ChangedError if they are not what the last run left.
+// Attach finds the data of an earlier load and takes the next run number. Its errors are:
+//   - a *StateError if there are no usable data, or if Load has made others;
+//   - a *MismatchError if they are not the wanted data;
+//   - a *ChangedError if they have changed since the last run.
 func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
 		return s.attachVolatile(ctx)
@@ -57,15 +57,15 @@ func (s *Set) readFitting(ctx context.Context) (Metadata, error) {
 	return m, s.fits(&m)
 }
 
-// attach takes over what the database says about the data in it.
+// attach uses the metadata of the database.
 func (s *Set) attach(m Metadata, doing string) workload.Loaded {
 	s.found, s.run, s.doing = m, m.Run+1, doing
 	return s.loaded(&m)
 }
 
-// AttachReadOnly finds the data as Attach does, and only reads. The run number that it
-// goes by is one that no run has taken. The error is a *ChangedError if another program has
-// made the data anew since the last run.
+// AttachReadOnly finds the data as Attach does, and only reads. It uses a run number that no
+// run has taken. The error is a *ChangedError if another program has made the data anew
+// since the last run.
 func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
 		return s.attachVolatile(ctx)
@@ -80,8 +80,8 @@ func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	return s.attach(m, downloaded), nil
 }
 
-// attachVolatile attaches to a database that keeps nothing: the data are what the
-// configuration says.
+// attachVolatile attaches to a database that keeps nothing. The configuration describes the
+// data.
 func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
 	w := &s.expected
 	if w.Size == 0 {
@@ -99,7 +99,7 @@ func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
 	return s.attach(m, ""), w.Take(&m)
 }
 
-// fits takes over data, or says why they cannot be used as they are asked for.
+// fits accepts data, or returns an error if they do not fit the configuration.
 func (s *Set) fits(m *Metadata) error {
 	noun, things, remake := s.kind.Noun, s.kind.Things, s.kind.Make
 	w := &s.expected
@@ -124,9 +124,9 @@ func (s *Set) fits(m *Metadata) error {
 	return w.Take(m)
 }
 
-// CheckUnchanged returns a *StateError if the data in the database are now of another
-// load than those that this set is attached to, and nil if they are not or if that cannot
-// be read: a database that has lost them is checked against what it promised.
+// CheckUnchanged returns a *StateError if another load has replaced the data of this set. It
+// returns nil if that cannot be read: a database that has lost its data is checked against its
+// promise.
 func (s *Set) CheckUnchanged(ctx context.Context) error {
 	if err := s.unchanged(ctx); errors.As(err, new(*StateError)) {
 		return err
@@ -134,8 +134,8 @@ func (s *Set) CheckUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// unchanged is CheckUnchanged where a failure to read is an error too. Data get an id by
-// being loaded and never lose it.
+// unchanged is CheckUnchanged, and also returns the error of a failed read. Each load gives its
+// data an id that stays.
 func (s *Set) unchanged(ctx context.Context) error {
 	if s.volatile || s.doing == "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// The bounds of a census: how many rows of one part it reads, how many bytes of them, and
-// how many further rows it counts. A part within the bounds is read whole. Of a larger one
+// The bounds of a census: the rows of one part that it reads, the bytes of these rows, and
+// the further rows that it counts. A part within the bounds is read whole. Of a larger one
 // a SQL database gives the rows at one end of its key, and a database of records the first
 // ones in the order of their ids.
 const (
@@ -18,7 +18,7 @@ const (
 	censusCount = 5_000_000
 )
 
-// Part is what a census found in one table, one collection or one range of keys.
+// Part is the result of a census of one table, one collection or one range of keys.
 type Part struct {
 	Name   string // as a sentence has it: "the table stroppy_ledger"
 	Things string // what its rows are: "rows" or "records"
@@ -32,13 +32,13 @@ type Part struct {
 	Missing error
 }
 
-// Census is what was found in all parts of the data, in the order of the model.
+// Census is the result for all parts of the data, in the order of the model.
 type Census []Part
 
-// maxParts is how many parts the metadata have room for.
+// maxParts bounds the parts in the metadata.
 const maxParts = 6
 
-// text is what the metadata keep of a part.
+// text returns the form of a part in the metadata.
 func (p *Part) text() string {
 	more := ""
 	if !p.Whole {
@@ -47,7 +47,7 @@ func (p *Part) text() string {
 	return fmt.Sprintf("%d%s %016x", p.Rows, more, p.Digest)
 }
 
-// texts are what the metadata keep of a census, in maxParts places.
+// texts returns the form of a census in the metadata, in maxParts places.
 func (c Census) texts() (list [maxParts]string) {
 	for i := range c {
 		list[i] = c[i].text()
@@ -61,8 +61,8 @@ type column struct {
 	kind db.Type
 }
 
-// tally takes the rows of one part. A row has the columns, and then those of list as often
-// as its list is long.
+// tally adds up the rows of one part. A row has the columns, and then the columns of list for each
+// item of its list.
 type tally struct {
 	part    Part
 	columns []column
@@ -161,7 +161,7 @@ func (h hash) end() uint64 {
 	return uint64(h ^ h>>33)
 }
 
-// Listing is how a SQL database reads the rows of a table for a census.
+// Listing describes a table of a SQL database for a census.
 type Listing struct {
 	Table   string
 	Columns []string
@@ -173,7 +173,7 @@ type Listing struct {
 	Optional bool
 }
 
-// rows is how many rows of the table a census reads.
+// rows returns the number of rows of the table that a census reads.
 func (l *Listing) rows(m *Metadata) int {
 	if l.Bytes == nil {
 		return censusRows

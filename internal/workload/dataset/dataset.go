@@ -1,8 +1,7 @@
-// Package dataset is the loaded data of a workload: it binds a workload to an open
-// database, loads the data with metadata that say what they are (schema, load, seed,
-// size, how many runs have begun), and attaches to what an earlier load has left. Half a
-// load, another size and somebody else's tables are refused; an interrupted load is
-// resumed.
+// Package dataset manages the loaded data of a workload. It binds a workload to an open
+// database, loads the data with their metadata (schema, load, seed, size, number of runs),
+// and attaches to the data of an earlier load. It refuses half a load, another size and
+// tables of other programs. It resumes an interrupted load.
 package dataset
 
 import (
@@ -20,43 +19,42 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Kind is one workload's kind of data, and how people call it.
+// Kind describes the data of one workload, and names them for people.
 type Kind struct {
 	Workload string // its name
-	Noun     string // what the data are together, such as "log of events"
-	Things   string // what their size counts, such as "accounts"; the metadata keep the size under this name
-	Unit     string // the same where it is reported; empty: Things
+	Noun     string // a name for all data, such as "log of events"
+	Things   string // the unit of their size, such as "accounts"; the metadata keep the size under this name
+	Unit     string // the unit in reports; empty: Things
 	Make     string // the command that loads them
-	Schema   uint64 // what this program writes: any change of a table, a key or a formula makes the next one
+	Schema   uint64 // of the data of this program; any change of a table, a key or a formula makes the next one
 	Plain    uint64 // an older schema without a load id that is still supported; 0 is none
 	Table    string // of the metadata: a table or a collection
-	Total    string // the fact that is the exact sum of the data; empty where nothing is added up
+	Total    string // the fact that is the exact sum of the data; empty: there is none
 }
 
-// Expected is what a run is asked for, and what its workload does when the data are
-// found.
+// Expected holds the data that a run wants, and the functions of its workload for the data that
+// are found.
 type Expected struct {
 	*workload.Session // of the workload's settings, whose claim Bind sets
 	Clients           int
-	Seed, Size        uint64 // zero where whatever the database holds is right
+	Seed, Size        uint64 // zero: any
 	AnySize           bool   // Take compares the sizes
 
-	// Facts are what a load writes into the metadata besides what every load does; nil: nothing.
+	// Facts returns more metadata for a load to write; nil: there are none.
 	Facts func(ctx context.Context) (map[string]string, error)
-	// Replace sees what the database holds before a load, or says why it must stay; it may be nil.
+	// Replace sees the metadata of the old data before a load. Its error keeps them. It may be nil.
 	Replace func(m *Metadata) error
-	// Rule returns what in a census contradicts the metadata or itself, although transactions
-	// of this workload alone never make it so, as words that begin with the subject; empty if
-	// nothing does. It may be nil.
+	// Rule returns a contradiction in a census, or between it and the metadata, that transactions
+	// of this workload alone never cause. Its words begin with the subject. Empty: there is none.
+	// Rule may be nil.
 	Rule func(m *Metadata, c Census) string
-	// Explains reports whether rows that were added to a census since the last run, with what
-	// belongs to them, are those of another program that drives the same data. It may be nil:
-	// no other program does.
+	// Explains reports whether another program that drives the same data has added the new rows
+	// of a census since the last run. It may be nil: there is no such program.
 	Explains func(m *Metadata, c Census) bool
-	// Anew reports whether a census shows data that another program has just made, on which
-	// nobody has driven anything. It may be nil: no other program makes such data.
+	// Anew reports whether a census shows untouched data that another program has just made. It
+	// may be nil: no other program makes such data.
 	Anew func(c Census) bool
-	// Take takes over what was found, or says why it does not fit the run.
+	// Take accepts the data that were found. It returns an error if they do not fit the run.
 	Take func(m *Metadata) error
 	// Client opens client i of the data that were found.
 	Client func(ctx context.Context, i int) (load.Client, error)
@@ -74,34 +72,34 @@ type Bound interface {
 type Store interface {
 	// Read returns the metadata; there may be none.
 	Read(ctx context.Context) (Metadata, error)
-	// Foreign says what of somebody else's is where the data would be; empty if
-	// there is nothing.
+	// Foreign names a table or collection of another program in the place of the data; empty:
+	// there is none.
 	Foreign(ctx context.Context) (string, error)
-	// Begin writes the metadata of a load that starts, and clears away what an earlier
-	// load has left.
+	// Begin writes the metadata of a load that starts, and removes the data of earlier
+	// loads.
 	Begin(ctx context.Context, m Metadata) error
-	// Remove takes away all that loads and runs have made, the metadata last, and returns what
-	// that was. m marks it as a load that starts, for one that is cut off.
+	// Remove removes all that loads and runs have made, the metadata last, and returns the names.
+	// First it writes m, the mark of a load that starts, for a removal that is cut off.
 	Remove(ctx context.Context, m Metadata) (names []string, err error)
 	// Rows counts the things that are there.
 	Rows(ctx context.Context) (uint64, error)
 	// Fill makes the things that are not there yet.
 	Fill(ctx context.Context, m Metadata, progress func(done uint64)) error
-	// Set gives a name of the metadata a value, if the value of guard is still was; else
-	// it returns errChanged and writes nothing.
+	// Set writes a value of the metadata if the value of guard is still was. Else it
+	// returns errChanged and writes nothing.
 	Set(ctx context.Context, name, value, guard, was string) error
-	// Prepare makes what the clients of a run need besides the data.
+	// Prepare creates what the clients of a run need besides the data, such as procedures.
 	Prepare(ctx context.Context, run uint64) error
-	// Census returns what identifies the data of m, in bounded time. What a table, a
-	// collection or a range of keys holds is one part, of which there are at most maxParts.
+	// Census returns what identifies the data of m, in bounded time. Each table, collection or
+	// range of keys is one part. There are at most maxParts.
 	Census(ctx context.Context, m Metadata) (Census, error)
 }
 
-// errChanged says that another process has changed the metadata first.
+// errChanged is the error if another process has changed the metadata first.
 var errChanged = &db.Error{Class: db.Aborted, Op: "write the metadata", Err: errors.New("another process has changed them at the same time")}
 
-// Set is the data of one workload in one open database. A workload embeds it, and has
-// what is the same for all of them from it.
+// Set is the data of one workload in one open database. Each workload embeds a Set for the
+// methods that all workloads share.
 type Set struct {
 	kind        Kind
 	store       Store
@@ -112,18 +110,18 @@ type Set struct {
 	load  string   // the id of the load that Load made; empty: it was not called
 	found Metadata // what Attach or AttachReadOnly found
 	run   uint64   // the run that Attach took
-	taken *taken   // what another process has attached to; nil: Attach takes a run
-	doing string   // what is done with the data, in words; empty: whatever is there is reported
+	taken *taken   // the run that another process has taken; nil: Attach takes one
+	doing string   // the use of the data, in words; empty: all data are reported
 }
 
-// Models are the constructors of a workload's store, one for each data model of db that
-// the workload is written for. They fill in what the configuration C leaves to them.
+// Models holds the constructors of the store of a workload, one for each data model of db. They
+// complete the configuration C.
 type Models[M Store, C any] struct {
 	SQL func(db.SQL, *C) (M, error)
-	// Direct is of an ordered key-value store, if the workload has a path of its own there;
-	// nil: it takes such a store as a database of records.
+	// Direct is for ordered key-value stores, if the workload has a path of its own there;
+	// nil: Records is.
 	Direct func(db.KV, *C) (M, error)
-	// Records is of a database of records.
+	// Records is for databases of records.
 	Records func(db.Records, *C) (M, error)
 	// Simple is set if Records takes a database with db.Limits.Simple.
 	Simple bool
@@ -132,7 +130,7 @@ type Models[M Store, C any] struct {
 // Claim implements workload.Workload.
 func (s *Set) Claim() db.Claim { return s.expected.Claim }
 
-// Bind makes the store for the model that an open database speaks, and the set of its data.
+// Bind returns the store for the data model of an open database, and the set of its data.
 func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Models[M, C], expected Expected) (model M, s *Set, err error) {
 	if expected.Claim, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
@@ -179,16 +177,16 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 	return model, s, nil
 }
 
-// Volatile says that the database keeps nothing.
+// Volatile reports whether the database keeps nothing.
 func (s *Set) Volatile() bool { return s.volatile }
 
-// Size is how many things were found.
+// Size returns the number of things that were found.
 func (s *Set) Size() uint64 { return s.found.Size }
 
-// Seed is that of the data that were found.
+// Seed returns the seed of the data that were found.
 func (s *Set) Seed() uint64 { return s.found.Seed }
 
-// Run is the number of the run that Attach took, or that AttachReadOnly goes by; 0 before.
+// Run returns the number of the run that Attach or AttachReadOnly has taken; 0 before.
 func (s *Set) Run() uint64 { return s.run }
 
 // Client implements workload.Workload.
@@ -202,20 +200,20 @@ func (s *Set) Client(ctx context.Context, i int) (load.Client, error) {
 	return s.expected.Client(ctx, i)
 }
 
-// Background implements workload.Workload for those that run nothing besides the clients.
+// Background implements workload.Workload for workloads that run only clients.
 func (s *Set) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
 // OnOverwrite implements workload.Workload.
 func (s *Set) OnOverwrite(report func(what string)) { s.onOverwrite = report }
 
-// Report hands a sentence to the function of OnOverwrite.
+// Report calls the function of OnOverwrite with a sentence.
 func (s *Set) Report(what string) {
 	if s.onOverwrite != nil {
 		s.onOverwrite(what)
 	}
 }
 
-// Complete adds to the header of a history what all workloads say of their data.
+// Complete adds the fields to the header of a history that all workloads have.
 func (s *Set) Complete(h history.Header) history.Header {
 	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
 	h.Objects, h.Clients = s.found.Size, s.expected.Clients
@@ -231,8 +229,8 @@ func (s *Set) ForNode(database db.Database) (workload.Workload, error) {
 	return node, node.Adopt(s)
 }
 
-// Adopt takes over what another set has found, whatever the database holds: to
-// download one node of the same cluster by itself.
+// Adopt uses the metadata that another set has found, without a look into this database. It
+// serves to download one node of a cluster alone.
 func (s *Set) Adopt(other *Set) error {
 	if !other.found.Found {
 		return fmt.Errorf("download the %s from one node: it is not attached yet", s.kind.Noun)
@@ -247,9 +245,8 @@ func (s *Set) loaded(m *Metadata) workload.Loaded {
 	return workload.Loaded{Size: m.Size, Things: cmp.Or(s.kind.Unit, s.kind.Things), Total: m.Facts[s.kind.Total]}
 }
 
-// Load implements workload.Workload. Data of this program that are there already are
-// replaced, and an interrupted load of the same data is resumed. What somebody else made
-// is never touched.
+// Load implements workload.Workload. It replaces older data of this program, and resumes an
+// interrupted load of the same data. It never touches tables of other programs.
 func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none workload.Loaded, err error) {
 	started, w := time.Now(), &s.expected
 	if w.Size == 0 || w.Seed == 0 {
@@ -293,7 +290,7 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	done := s.loaded(&m)
 	done.Took, done.Resumed = time.Since(started), kept
 	if !s.volatile {
-		// Data without a seal can be used too: there is less to identify them by.
+		// Data without a seal can be used too, but less identifies them.
 		if err := s.seal(ctx, m, nameLoad, m.Load); err != nil && ctx.Err() != nil {
 			return none, context.Cause(ctx)
 		}
@@ -301,8 +298,7 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	return done, nil
 }
 
-// StoppedError says that a load ended before its end. The same load again goes on
-// with what the database has kept of it.
+// StoppedError is the error of a load that was interrupted. The same load resumes it.
 type StoppedError struct {
 	Done, Size uint64
 	kind       Kind
@@ -315,9 +311,8 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// resumable returns how many things of m can be kept, which must be of an interrupted load
-// of the data that are asked for. The count that was committed with them is trusted only
-// if it is what is there.
+// resumable returns how many things of m can be kept. It returns 0 unless m is an interrupted
+// load of the wanted data, and the committed count equals the number of things.
 func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string) (uint64, error) {
 	interrupted := m.Problem == nil && m.Schema == s.kind.Schema && m.State == StateLoading &&
 		m.Seed == s.expected.Seed && m.Size == s.expected.Size && maps.Equal(m.Facts, facts)
@@ -331,7 +326,7 @@ func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string
 	return rows, err
 }
 
-// mayLoad refuses to touch what this program did not make.
+// mayLoad returns an error if the database has tables of other programs in the place of the data.
 func (s *Set) mayLoad(ctx context.Context, m Metadata) error {
 	switch {
 	case m.Found && !s.kind.readable(m.Schema):
@@ -375,7 +370,7 @@ const maxRun = 1<<history.RunBits - 1
 // asked for again.
 const attachTries = 100
 
-// What is done with the data, in words.
+// The uses of the data, in words.
 const (
 	driven     = "driven"
 	downloaded = "downloaded"
@@ -391,7 +386,7 @@ type Progress struct {
 
 const progressEvery = 100 * time.Millisecond
 
-// ProgressRows is how many rows pass between two looks at the clock.
+// ProgressRows is the number of rows between two looks at the clock.
 const ProgressRows = 4096
 
 // Row counts one row more.

@@ -14,12 +14,11 @@ const (
 	downloadWait  = 200 * time.Millisecond
 )
 
-// Download has the end state of the data taken. Its parts may be read one after the
-// other, and what a client had given up as unknown may still commit between them, which
-// would look like books that do not close. So where take says that they do not agree it
-// is called again, after restart, until they do or twice the same was found, which is
-// then what the database holds. That somebody still changes the data, or has loaded them
-// anew since the set was attached to them, is a *StateError.
+// Download takes the end state of the data. Its parts may be read one after the other, and a
+// transaction with an unknown outcome may still commit between them. Then the parts do not
+// agree. So Download calls take again, after restart, until the parts agree or two results are
+// equal. It returns a *StateError if the data still change, or if another load has replaced
+// them.
 func Download[F comparable](ctx context.Context, s *Set, restart func() error, take func() (found F, agrees bool, err error)) error {
 	if !s.found.Found {
 		return fmt.Errorf("download the %s: it is not attached yet", s.kind.Noun)

@@ -42,7 +42,7 @@ const (
 // namePart is the name under which the metadata keep part i of the census.
 func namePart(i int) string { return "part/" + strconv.Itoa(i) }
 
-// seal is what the metadata say of the data as the last run left them.
+// seal describes the data at the end of the last run, in the metadata.
 type seal struct {
 	known bool // the load has made room for a seal
 	ended uint64
@@ -50,7 +50,7 @@ type seal struct {
 	parts [maxParts]string
 }
 
-// parseSeal takes what is stored of a seal out of values. What makes no sense is no seal.
+// parseSeal removes a seal from values and returns it. Values without sense are no seal.
 func parseSeal(values map[string]string) (s seal) {
 	ended, err := strconv.ParseUint(values[nameEnded], 10, 64)
 	s.known, s.ended, s.runs = err == nil, ended, values[nameSeal]
@@ -60,7 +60,7 @@ func parseSeal(values map[string]string) (s seal) {
 	return s
 }
 
-// starting are the names and values of a load that starts.
+// starting returns the names and values of a load that starts.
 func (s seal) starting() (list [][2]string) {
 	list = append(list, [2]string{nameEnded, strconv.FormatUint(s.ended, 10)}, [2]string{nameSeal, noSeal})
 	for i := range maxParts {
@@ -77,10 +77,10 @@ func (m *Metadata) sealed() bool {
 	return m.seal.known && m.seal.ended == m.Run && m.seal.runs == strconv.FormatUint(m.Run, 10)
 }
 
-// ChangedError says that the data are not those that the last run, or the load, has left.
+// ChangedError is the error if the data have changed since the last run or the load.
 type ChangedError struct {
 	*StateError
-	What string // is not as it was, in words that begin with the subject
+	What string // the change, in words that begin with the subject
 }
 
 func (e *ChangedError) Unwrap() error { return e.StateError }
@@ -130,10 +130,10 @@ func (s *Set) identify(ctx context.Context, m *Metadata) error {
 	return nil // a run goes on, and its changes cannot be distinguished from others
 }
 
-// madeAnew returns a *ChangedError if the data of m were sealed by a run and have since been
-// made anew by another program. The metadata beside such data are still those of the run, so
-// a check would report every transaction of the run as lost. A census that fails is no
-// reason: the download that follows reports what cannot be read.
+// madeAnew returns a *ChangedError if another program has made the data of m anew since a run
+// sealed them. The metadata still describe the run, so a check would report each of its
+// transactions as lost. If the census fails, madeAnew returns nil: the download that follows
+// reports the error.
 func (s *Set) madeAnew(ctx context.Context, m *Metadata) error {
 	if s.expected.Anew == nil || m.Run == 0 || !m.sealed() {
 		return nil
@@ -148,7 +148,7 @@ func (s *Set) madeAnew(ctx context.Context, m *Metadata) error {
 	return nil
 }
 
-// changed is the error of data in which what is not as it was.
+// changed returns the error for data with a change, in words that begin with the subject.
 func (s *Set) changed(m *Metadata, what string) error {
 	of := "the load"
 	if m.Run > 0 {
@@ -160,7 +160,7 @@ func (s *Set) changed(m *Metadata, what string) error {
 		s.kind.Noun, of, what, why, s.kind.Make)}}
 }
 
-// difference names what of a census is not as the metadata say; empty if all is.
+// difference names a difference between a census and the metadata; empty: there is none.
 func (s *Set) difference(m *Metadata, census Census) string {
 	for _, p := range census {
 		if p.Missing != nil {
@@ -180,8 +180,8 @@ func (s *Set) difference(m *Metadata, census Census) string {
 	return what
 }
 
-// difference names a part of a census that is not as it was sealed, one with fewer rows first;
-// empty if there is none.
+// difference names a part of a census that differs from the seal, a part with fewer rows first;
+// empty: there is none.
 func (s *seal) difference(census Census) (what string, fewer bool) {
 	for i := range census {
 		p := &census[i]

@@ -15,7 +15,7 @@ type taken struct {
 // Join implements workload.Workload.
 func (s *Set) Join(loadID string, run uint64) { s.taken = &taken{loadID, run} }
 
-// attachTaken attaches to what another process has attached to, with its run number.
+// attachTaken attaches to the run that another process has taken.
 func (s *Set) attachTaken(ctx context.Context) (workload.Loaded, error) {
 	m, err := s.readFitting(ctx)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// The names in the metadata. The size stands under what the kind counts.
+// The names in the metadata. The name of the size is Kind.Things.
 const (
 	nameSchema = "schema"
 	nameLoad   = "load_id" // drawn at random by each load
@@ -24,7 +24,7 @@ const (
 	stateLoaded  = "loaded"
 )
 
-// Metadata is what a database says about the data in it.
+// Metadata describes the data in a database.
 type Metadata struct {
 	Found   bool // there is one, of whatever schema
 	Schema  uint64
@@ -36,9 +36,9 @@ type Metadata struct {
 	Rows    uint64          // of an interrupted load: the things that are there
 	parts   [loaders]uint64 // the same of each part of a load of a key-value store
 	seal    seal
-	Facts   map[string]string // what the workload adds
-	Unread  error             // why nothing could be read, if that is not sure to be because nothing is there
-	Problem error             // a *StateError: what is written there makes no sense
+	Facts   map[string]string // of the workload
+	Unread  error             // nothing could be read, and there may or may not be metadata
+	Problem error             // a *StateError: the metadata make no sense
 }
 
 // Altered is the error of a fact that no load has written.
@@ -51,12 +51,11 @@ func (k *Kind) NewLoad(seed, size uint64, facts map[string]string) Metadata {
 	return Metadata{Found: true, Schema: k.Schema, Load: rand.Text(), State: StateLoading, Seed: seed, Size: size, Facts: facts}
 }
 
-// Begun notes that so many runs have begun on the data before they were loaded, all of which
-// have ended.
+// Begun notes the number of runs that began and ended before the data were loaded.
 func (m *Metadata) Begun(runs uint64) { m.Run, m.seal.ended = runs, runs }
 
-// Finish writes that the data of m are loaded, if the metadata are still those of its
-// load; of another's it returns a *StateError.
+// Finish marks the data of m as loaded. It returns a *StateError if another load has replaced the
+// metadata.
 func (k *Kind) Finish(ctx context.Context, store Store, m Metadata) error {
 	err := store.Set(ctx, nameState, stateLoaded, nameLoad, m.Load)
 	if err == errChanged {
@@ -65,13 +64,13 @@ func (k *Kind) Finish(ctx context.Context, store Store, m Metadata) error {
 	return err
 }
 
-// overtaken is the error of a load that found the metadata of another in place of its own.
+// overtaken returns the error of a load whose metadata another load has replaced.
 func (k *Kind) overtaken() error {
 	return StateErrorf("another load of this database began before this one was done, and replaced the %s that this one made: let one load end before the next begins, or use another database", k.Noun)
 }
 
-// parse reads metadata as they are stored. What makes no sense becomes its problem: a
-// load may replace it, nothing else may use it.
+// parse reads stored metadata. Values without sense become Metadata.Problem: only a load, which
+// replaces them, may go on then.
 func (k *Kind) parse(values map[string]string) Metadata {
 	var n Metadata
 	if _, n.Found = values[nameSchema]; !n.Found {
@@ -119,7 +118,7 @@ func (k *Kind) starting(m Metadata) [][2]string {
 	return list
 }
 
-// readable says that this program understands data of a schema.
+// readable reports whether this program reads data of a schema.
 func (k *Kind) readable(schema uint64) bool {
 	return schema == k.Schema || k.Plain != 0 && schema == k.Plain
 }
@@ -128,20 +127,20 @@ func (s *Set) schemaError(m Metadata) error {
 	return StateErrorf("the %s in this database has schema version %d and this program reads %d: use the program that made it, or remove it and run `%s`", s.kind.Noun, m.Schema, s.kind.Schema, s.kind.Make)
 }
 
-// StateError says that what the database holds does not let the workload go on:
-// nothing, half a load, somebody else's tables.
+// StateError is the error if the database holds nothing, half a load, or tables of other
+// programs.
 type StateError struct{ error }
 
-// StateErrorf makes a *StateError.
+// StateErrorf returns a *StateError with a formatted message.
 func StateErrorf(format string, args ...any) error {
 	return &StateError{fmt.Errorf(format, args...)}
 }
 
-// MismatchError says that the configuration contradicts what the database holds,
-// such as another seed or another size.
+// MismatchError is the error if the configuration contradicts the data, as by another seed or
+// size.
 type MismatchError struct{ error }
 
-// MismatchErrorf makes a *MismatchError.
+// MismatchErrorf returns a *MismatchError with a formatted message.
 func MismatchErrorf(format string, args ...any) error {
 	return &MismatchError{fmt.Errorf(format, args...)}
 }

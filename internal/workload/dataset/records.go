@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// loaders is how many sessions load at once, each a part of its own. It is fixed, so that
-	// an interrupted load is resumed with the same parts.
+	// loaders is the number of sessions that load at once, each a part of its own. It is fixed, so
+	// that an interrupted load is resumed with the same parts.
 	loaders = 8
 	// maxBatch bounds the things that one transaction of the load makes, whatever the store
 	// would take.
@@ -23,11 +23,11 @@ const (
 
 // Contents are a workload's collections.
 type Contents struct {
-	// Collections are all collections. The order is that of the census, so it never changes.
+	// Collections are all collections. Their order is the order of the census, so it never changes.
 	Collections []*db.Collection
 	// Things are the collections of the things, which the load makes; the others begin empty.
 	Things []*db.Collection
-	// Batch is how many things one transaction of the load makes; 0: as many as there may be.
+	// Batch is the number of things in one transaction of the load; 0: as many as the store takes.
 	Batch int
 	// Put inserts the things from ≤ n < to.
 	Put func(ctx context.Context, s db.RecordSession, m Metadata, from, to uint64) error
@@ -35,7 +35,7 @@ type Contents struct {
 	Rehearse func(ctx context.Context, s db.RecordSession) error
 }
 
-// Records is a Store in a database of records. The metadata are a record a fact.
+// Records is a Store in a database of records. The metadata are one record for each fact.
 type Records struct {
 	Database db.Records
 	kind     Kind
@@ -59,12 +59,12 @@ func NewRecords(kind Kind, database db.Records, contents Contents) (*Records, er
 
 func text(s string) db.Value { return db.Value{Text: []byte(s)} }
 
-// With lends a session for something that is no client's transaction.
+// With calls use with a session, for work outside the transactions of clients.
 func (d *Records) With(ctx context.Context, use func(s db.RecordSession) error) error {
 	return with(ctx, d.Database.RecordSession, use)
 }
 
-// Change carries out one transaction as write does.
+// Change carries out one transaction, and repeats it after a conflict.
 func (d *Records) Change(ctx context.Context, change func(s db.RecordSession) error) error {
 	return d.With(ctx, func(s db.RecordSession) error {
 		return db.Repeat(ctx, s, errChanged, func() error { return change(s) })
@@ -91,8 +91,8 @@ func (d *Records) all() []*db.Collection {
 	return slices.Clip(d.contents.Collections)
 }
 
-// Foreign implements Store. A collection of metadata without any is what a load leaves that
-// ended before it had written them.
+// Foreign implements Store. An empty collection of metadata is the trace of a load that ended
+// before it wrote them.
 func (d *Records) Foreign(ctx context.Context) (what string, err error) {
 	for _, c := range d.all() {
 		if there, err := d.Database.Exists(ctx, c); there || err != nil {
@@ -230,7 +230,7 @@ func (d *Records) Fill(ctx context.Context, m Metadata, progress func(done uint6
 	return fillParts(ctx, m, progress, d.fillPart)
 }
 
-// fillParts has all parts made at once.
+// fillParts loads all parts at once.
 func fillParts(
 	ctx context.Context, m Metadata, progress func(done uint64),
 	fill func(ctx context.Context, m Metadata, i int, made func(rows uint64)) error,
@@ -334,7 +334,7 @@ func part(size uint64, i int) (from, to uint64) {
 	return start(uint64(i)), start(uint64(i) + 1)
 }
 
-// with lends a session of any data model.
+// with calls use with a session of any data model.
 func with[S interface{ Close() error }](
 	ctx context.Context, open func(context.Context, db.SessionOptions) (S, error), use func(s S) error,
 ) error {

@@ -10,10 +10,9 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Remove takes out of the database what a load of this kind has made and what runs have
-// added to it, and nothing else. Data that no load of this program has marked as its own are
-// refused by a *StateError. The mark goes last, so that a removal that was cut off is
-// finished by the next one.
+// Remove removes the data of a load of this kind and of its runs, and nothing else. It returns
+// a *StateError for data without the mark of a load of this program. The mark is removed last, so
+// the next removal finishes an interrupted one.
 func (s *Set) Remove(ctx context.Context) (r workload.Removed, err error) {
 	if s.volatile {
 		return r, nil

@@ -8,14 +8,14 @@ import (
 	"stroppy/internal/db"
 )
 
-// SQL is a Store in a SQL database. The metadata are a table. What a workload embeds it
-// for has a Fill of its own, which makes the tables and what is not there yet.
+// SQL is a Store in a SQL database. The metadata are a table. A workload embeds SQL and adds
+// Fill, which creates the tables and their rows.
 type SQL struct {
 	Database db.SQL
 	Dialect  *db.Dialect
 	Table    string   // of the things
 	Tables   []string // of the data, in the order in which they are removed
-	// Listings are the tables of the data as a census reads them.
+	// Listings describes the tables of the data for a census.
 	Listings []Listing
 	kind     Kind
 
@@ -26,7 +26,7 @@ type SQL struct {
 	read, clear, write, set, compare *db.Statement
 }
 
-// NewSQL returns the store of a kind; the table has a row a thing.
+// NewSQL returns the store of a kind. The table has one row for each thing.
 func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	d := database.Dialect()
 	update := "UPDATE " + kind.Table + " SET value = {text} WHERE name = {text}"
@@ -53,7 +53,7 @@ func Count(ctx context.Context, s db.SQLSession, table string) (n uint64, err er
 	return n, err
 }
 
-// Exists says whether the server has a table; it fails if that cannot be known.
+// Exists reports whether the server has a table. It returns an error if that is not known.
 func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 	err := q.With(ctx, func(s db.SQLSession) error {
 		_, err := Count(ctx, s, table+" WHERE 1 = 0")
@@ -65,7 +65,7 @@ func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 	return err == nil, err
 }
 
-// With lends a session for something that is no client's transaction.
+// With calls use with a session, for work outside the transactions of clients.
 func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
 	return with(ctx, q.Database.Session, use)
 }
@@ -79,7 +79,7 @@ func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
 	return nil
 }
 
-// Prepare implements Store. It makes the procedure that is used, if there is one.
+// Prepare implements Store. It creates the procedure of the transactions, if there is one.
 func (q *SQL) Prepare(ctx context.Context, _ uint64) error {
 	if q.procedure == nil {
 		return nil
@@ -87,7 +87,7 @@ func (q *SQL) Prepare(ctx context.Context, _ uint64) error {
 	return q.procedures.Define(ctx, q.procedure)
 }
 
-// Caller calls the procedure that is used on a session; nil if there is none.
+// Caller returns a function that calls the procedure on a session; nil if there is none.
 func (q *SQL) Caller(s db.SQLSession) func(ctx context.Context, args []db.Value) (*db.Result, error) {
 	if q.procedure == nil {
 		return nil
@@ -147,7 +147,7 @@ func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 	return q.kind.parse(values), err
 }
 
-// reach returns why the server cannot be reached with these credentials.
+// reach returns an error if the server cannot be reached with these credentials.
 func (q *SQL) reach(ctx context.Context) error {
 	_, err := q.Database.Info(ctx)
 	return err
@@ -179,7 +179,7 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
-// Rows implements Store. What a load that failed has left is loaded anew.
+// Rows implements Store. An interrupted load begins again.
 func (q *SQL) Rows(context.Context) (uint64, error) { return 0, nil }
 
 // Census implements Store.
@@ -191,8 +191,8 @@ func (q *SQL) Census(ctx context.Context, m Metadata) (c Census, err error) {
 	return c, err
 }
 
-// part reads so many rows of one table, and counts the others. A table that the server
-// refuses to read is one that is missing.
+// part reads up to limit rows of one table, and counts the others. A table that the server
+// refuses to read counts as missing.
 func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) (Part, error) {
 	t := newTally("the table "+l.Table, "rows", l.columns())
 	query := "SELECT " + strings.Join(l.Columns, ", ") + " FROM " + l.Table
@@ -229,8 +229,8 @@ func texts(list ...string) (values []db.Value) {
 	return values
 }
 
-// Bulk loads a table of size rows, in one bulk load where the database has that; row
-// fills in row n.
+// Bulk loads a table of size rows, in one bulk load if the database has that. row fills in
+// row n.
 func (q *SQL) Bulk(
 	ctx context.Context, load db.BulkLoad, size uint64, progress func(done uint64), row func(n uint64, values []db.Value),
 ) error {
@@ -260,10 +260,10 @@ func (q *SQL) Bulk(
 	return nil
 }
 
-// batchRows is how many rows one transaction of insert makes.
+// batchRows is the number of rows of one transaction of insert.
 const batchRows = 10_000
 
-// insert is BulkLoad by statements. Where it fails it leaves what it has committed.
+// insert is BulkLoad by statements. If it fails, the committed batches stay.
 func (q *SQL) insert(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	if err := q.Each(ctx, load.Before...); err != nil {
 		return 0, err
@@ -300,7 +300,7 @@ func (q *SQL) insert(ctx context.Context, load db.BulkLoad) (rows int64, err err
 // Set implements Store.
 func (q *SQL) Set(ctx context.Context, name, value, guard, was string) error {
 	return q.Change(ctx, func(s db.SQLSession) error {
-		// The guard is written as it is, so that whoever changes it meanwhile is waited for and seen.
+		// A write of the guard with its old value waits for other writers, and sees their changes.
 		guarded, err := s.Do(ctx, q.compare, texts(was, guard, was))
 		if err == nil {
 			_, err = s.Do(ctx, q.set, texts(value, name))

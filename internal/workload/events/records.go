@@ -142,7 +142,7 @@ func (m *recordModel) download(ctx context.Context, r *reader, report *dataset.P
 	})
 }
 
-// unwritten says that a number is one that no client writes.
+// unwritten reports whether a number is one that no client writes.
 func unwritten(v db.Value) bool { return v.Null || v.Int < 0 }
 
 // pieceOf reads the values of a piece; false of what nobody writes.
@@ -234,8 +234,8 @@ func (c *recordClient) move(ctx context.Context, stream uint64, writer history.I
 	return end, true, err
 }
 
-// know has a database that defers changes read the end of a stream before, unless the client can
-// assume where it is.
+// know reads the end of a stream first if the database defers changes, unless the client can
+// assume it.
 func (c *recordClient) know(ctx context.Context, stream uint64) error {
 	assumer, ok := c.RecordSession.(db.Assumer)
 	if !ok {
@@ -283,7 +283,7 @@ func (c *recordClient) pieces(id history.ID, stream uint64) [][]db.Value {
 	return c.inserts[:n]
 }
 
-// look reads the first piece of what is at a place of a stream.
+// look reads the first piece of the entry at a place of a stream.
 func (c *recordClient) look(ctx context.Context, stream, place uint64) (there db.Record, err error) {
 	c.key = appendEntryText(c.key[:0], stream, place, 0)
 	c.id[0] = db.Value{Text: c.key}
@@ -291,7 +291,7 @@ func (c *recordClient) look(ctx context.Context, stream, place uint64) (there db
 	return c.found[0], err
 }
 
-// isAppend says that what was found at a place is an event of a transaction.
+// isAppend reports whether the piece at a place is of an event of a transaction.
 func isAppend(there db.Record, id history.ID) bool {
 	if !there.Found {
 		return false
@@ -371,8 +371,8 @@ const (
 	pieceDigits  = 6
 )
 
-// around is how many bytes a piece takes beside its part of an event's value in one
-// commit: its key, its other fields and the store's own framing, amply.
+// around is the number of bytes of a piece in a commit beside its part of the value of an
+// event: its key, its other fields and the store's own framing, amply.
 const around = 192
 
 // appendEntryText appends the id of a piece.

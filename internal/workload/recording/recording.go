@@ -105,7 +105,7 @@ type recording struct {
 	rows  uint64   // of its ledger, if there are several recordings
 }
 
-// folder is where a run's directory keeps the history and the end state.
+// folder is the folder of the history and the end state in the directory of a run.
 const folder = "history"
 
 // open opens the recordings of a workload in runs' directories. If the run of a directory is
@@ -136,7 +136,7 @@ func open(ctx context.Context, dirs []string, workload string) (r runs, err erro
 	return r, nil
 }
 
-// files says which files the checks have seen, once they are made.
+// files lists the files that the checks have read.
 func (r runs) files() (f check.Files) {
 	f.Missing = history.EndState
 	for _, one := range r {

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/setting"
 )
 
-// size is how many rows there are of each kind. Rows have numbers from 0: the branches
+// size is the number of rows of each kind. Rows have numbers from 0: the branches
 // first, then the tellers, then the accounts; in their tables each kind counts from 1.
 type size [noKind]uint64
 

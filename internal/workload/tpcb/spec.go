@@ -202,7 +202,7 @@ func DefaultConfig() Config {
 	return Config{Scale: 1, Ratio: [noKind]uint64{1, 10, 100_000}, History: true, ZipfExponent: 0.99}
 }
 
-// check says in one sentence what is wrong with a configuration, whatever the
+// check returns an error in one sentence for a wrong configuration, whatever the
 // database. The bounds of single settings are theirs.
 func (c *Config) check() error {
 	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits {

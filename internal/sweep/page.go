@@ -335,7 +335,7 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	return stats.FitScaling(string(axis), sizes)
 }
 
-// remarks returns the warnings and notes of a step. note is a sentence about all such steps, and short a remark beside
+// remarks lists the warnings and notes of a step. note is a sentence about all such steps, and short a remark beside
 // the verdict of one.
 var remarks = []struct {
 	is          func(axis Axis, p *Point) bool

@@ -60,10 +60,10 @@ func (c *Compared) add(file string, database []scenario.Setting) error {
 	case err != nil:
 		return err
 	case len(c.sides) > 0 && config.Workload != c.sides[0].Workload:
-		return exit.Usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
+		return exit.Usagef("compare the runs: %s runs %s and %s runs %s; their measurements mean different things",
 			c.Book.Names[0], c.sides[0].Workload, file, config.Workload)
 	case config.NoLoad:
-		return exit.Usagef("%s drives what is loaded, and what one run leaves is not what the other began "+
+		return exit.Usagef("%s uses existing data, and each run changes the data that the next one begins "+
 			"with: take no-load out", file)
 	case config.Serve != "" || config.Metrics != "":
 		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing "+

@@ -140,7 +140,7 @@ func (w *Scenarios) plan(names []string, given []scenario.Setting) error {
 		config, err := w.app.Configure(given, name)
 		switch {
 		case err == nil && config.NoLoad:
-			err = exit.Usagef("it drives what is loaded, and each run of a sweep loads its own: leave no-load out")
+			err = exit.Usagef("no-load uses existing data, and each run of a sweep loads its own: leave no-load out")
 		case err == nil && (config.Serve != "" || config.Metrics != ""):
 			return exit.Usagef("serve and metrics show one run, and a sweep over scenarios shows nothing live: leave them out")
 		}

@@ -85,7 +85,7 @@ func SameData(paths []string, headers []history.Header) error {
 			return fmt.Errorf("%s and %s are of different data sets: one was loaded with seed %d and size %d, the other with seed %d and %d",
 				paths[0], paths[i], first.Seed, first.Objects, h.Seed, h.Objects)
 		case h.LoadID != first.LoadID:
-			return fmt.Errorf("%s and %s are of different loads of one data set, loaded anew between them: check them one by one", paths[0], paths[i])
+			return fmt.Errorf("%s and %s have different loads of one data set: check them one by one", paths[0], paths[i])
 		case h.Database != first.Database:
 			return fmt.Errorf("%s was recorded on %s and %s on %s: check only recordings of one data set together", paths[0], first.Database, paths[i], h.Database)
 		}

@@ -158,9 +158,9 @@ func TestAppendRefusesInvalidSettings(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--mode", "procedure"}, "mode procedure is not one of this workload"},
+		{[]string{"--mode", "procedure"}, "this workload has no mode procedure"},
 		{[]string{"--db", "memory:", "--access", "rows"}, "access is rows, and a key-value store has its lists under their keys alone"},
-		{[]string{"--read-share", "0", "--read-only-share", "0"}, "what nobody reads shows nothing"},
+		{[]string{"--read-share", "0", "--read-only-share", "0"}, "without reads no violation shows"},
 		{[]string{"--range", "3"}, "access is not predicate"},
 		{[]string{"--operations", "1000"}, "operations"},
 	} {

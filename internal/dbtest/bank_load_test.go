@@ -51,7 +51,7 @@ func TestEachLoadHasOwnID(t *testing.T) {
 		}
 		defer func() { _ = end.Abandon() }()
 		e := wantError[*dataset.StateError](t, first.EndState(t.Context(), end, nil))
-		if !strings.Contains(e.Error(), "loaded anew while it was driven") {
+		if !strings.Contains(e.Error(), "loaded again while it was driven") {
 			t.Error(e)
 		}
 	})

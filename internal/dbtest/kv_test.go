@@ -76,7 +76,7 @@ func TestKVRefusesInvalidSettings(t *testing.T) {
 		want string
 	}{
 		{[]string{"--in-flight", "8"}, "in-flight is 8, and the library of this database has one transaction under way on a connection"},
-		{[]string{"--mode", "procedure"}, "mode procedure is not one of this workload"},
+		{[]string{"--mode", "procedure"}, "this workload has no mode procedure"},
 		{[]string{"--read-share", "0.5"}, "must add up to 1"},
 		{[]string{"--accounts", "100"}, "accounts"},
 	} {

@@ -136,7 +136,7 @@ func (s *blockSource) open(want contents) error {
 		return s.damaged(0, BadChecksum, "the checksum of its description is wrong")
 	}
 	if got := contents(binary.LittleEndian.Uint32(start[12:])); got != want {
-		return fmt.Errorf("%s in %s: it holds %s where %s were expected: put the files of the run back in their places", s.doing, s.path, got, want)
+		return fmt.Errorf("%s in %s: it holds %s instead of %s: put the files of the run back in their places", s.doing, s.path, got, want)
 	}
 	s.first = preambleSize + length
 	return nil

@@ -229,7 +229,7 @@ func TestOpenRejectsFilesOfOtherFormats(t *testing.T) {
 		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "not a file of Stroppy"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},
-		"other contents":  {other, "it holds a ledger where transactions were expected"},
+		"other contents":  {other, "it holds a ledger instead of transactions"},
 		"no JSON":         {noJSON, "cannot be understood"},
 		"format 0":        {old, "it has format 0, which this Stroppy does not read"},
 	} {

@@ -89,7 +89,7 @@ func readManifest(dir string, run Identity) (*manifest, error) {
 		return nil, fmt.Errorf("read the list of the recording's files in %s: %w: restore it from a copy", path, err)
 	}
 	if m.Identity != run {
-		return nil, fmt.Errorf("read the list of the recording's files in %s: it belongs to %s, and the history beside it to %s: "+
+		return nil, fmt.Errorf("read the list of the recording's files in %s: it belongs to %s, but the history in the same directory belongs to %s: "+
 			"put the files of one run together", path, m.Identity, run)
 	}
 	return m, nil

@@ -9,7 +9,7 @@ type Server struct{ Options }
 
 // Listen returns an error, because a build with the tag embedded has no HTTP.
 func Listen(*Feed, string, Options) (*Server, error) {
-	return nil, errors.New("this build serves neither pages nor metrics, which its tag embedded leaves out: build it without that tag")
+	return nil, errors.New("this build has the tag embedded, which leaves out pages and metrics: build it without that tag")
 }
 
 func (*Server) Serve() {}

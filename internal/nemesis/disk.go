@@ -80,7 +80,7 @@ func loseUnsyncedKind() kind {
 				return e, err
 			}
 			if err := n.(VolatileDisk).LoseUnsynced(); err != nil {
-				return e, fmt.Errorf("lose what %s did not sync: %w", n.Name(), err)
+				return e, fmt.Errorf("drop the unsynced writes of %s: %w", n.Name(), err)
 			}
 			e.Seen += ", an unsynced file lost"
 			return e, nil

@@ -24,7 +24,7 @@ const (
 func links(fault fault.LinkFault) able {
 	return func(_ effect, s *state, _ []cluster.Node) error {
 		if s.net == nil {
-			return errors.New("nothing can cut, slow or lose what its nodes send")
+			return errors.New("the network of its nodes cannot be cut, slowed or made lossy")
 		}
 		return s.net.LinkFaults(fault)
 	}
@@ -68,7 +68,7 @@ func readDelay(e *effect, r *reader) (err error) {
 	}
 	switch {
 	case d.Delay+d.Jitter > mostDelay:
-		return fmt.Errorf("a link can be slowed by %s at most, what it varies by included", short(mostDelay))
+		return fmt.Errorf("a link can be delayed by at most %s, including the jitter", short(mostDelay))
 	case d.Jitter > d.Delay/2:
 		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(d.Delay), short(d.Jitter))
 	}

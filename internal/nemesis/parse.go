@@ -156,7 +156,7 @@ func (r *reader) must(usage string, words ...string) error {
 		case t == "":
 			return fmt.Errorf("%q is missing: write %s", word, usage)
 		default:
-			return fmt.Errorf("%q stands where %q is expected: write %s", clip(t), word, usage)
+			return fmt.Errorf("%q is in the place of %q: write %s", clip(t), word, usage)
 		}
 	}
 	return nil
@@ -281,7 +281,7 @@ func meanings() map[string]string {
 // unknown returns the error for an unknown word. It names the nearest known word, or all.
 func unknown(t, what string, known []string) error {
 	if quoted(t) {
-		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec and chaos take a quoted text", clip(t), what)
+		return fmt.Errorf("the quoted %s is in the place of a %s; only exec and chaos take a quoted text", clip(t), what)
 	}
 	return fmt.Errorf("%q is no %s; %s", clip(t), what, spelling.Hint(t, known, meanings(), "take one of "+strings.Join(known, ", ")))
 }

@@ -161,7 +161,7 @@ func Find(url string) (Database, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	found = found && isScheme.MatchString(scheme)
 	if NamesCluster(url) {
-		return Database{}, exit.Usagef("what is to be a database's URL is the name of a cluster: give it with --cluster")
+		return Database{}, exit.Usagef("the database's URL is the name of a cluster: use --cluster instead")
 	}
 	var schemes []string
 	for _, d := range Databases() {

@@ -384,7 +384,7 @@ func sameKind(sides []Side) error {
 	for _, r := range allRuns(sides) {
 		switch {
 		case r.Result.Workload != first.Result.Workload:
-			return fmt.Errorf("compare the runs: %s ran %s and %s ran %s, whose measurements mean different things",
+			return fmt.Errorf("compare the runs: %s ran %s and %s ran %s; their measurements mean different things",
 				first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)
 		case r.Result.Drive == nil:
 			return fmt.Errorf("compare the runs: %s had no load phase: it has no measurements", r.Dir)

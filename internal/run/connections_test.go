@@ -127,7 +127,7 @@ func TestAcknowledgementsUnknown(t *testing.T) {
 func TestConnectionsOfAnotherRun(t *testing.T) {
 	dir, _ := splitRun(t, true)
 	replaceFile(t, filepath.Join(dir, ConnectionsFile), func(text string) string { return strings.Replace(text, `"run":3`, `"run":4`, 1) })
-	if err := SameRun(dir, &report.Result{}); err == nil || !strings.Contains(err.Error(), ConnectionsFile+" is of") {
+	if err := SameRun(dir, &report.Result{}); err == nil || !strings.Contains(err.Error(), ConnectionsFile+" belongs to") {
 		t.Error(err)
 	}
 }

@@ -166,7 +166,7 @@ func oneIdentity(dir string, r *report.Result) error {
 	for _, name := range []string{report.FileName, NodesFile, FaultsFile, ConnectionsFile} {
 		for _, owner := range owners[name] {
 			if owner != run {
-				return fmt.Errorf("read the run in %s: %s is of %s and the history beside it is of %s: put the files of one run together", dir, name, owner, run)
+				return fmt.Errorf("read the run in %s: %s belongs to %s, but the history in the same directory belongs to %s: put the files of one run together", dir, name, owner, run)
 			}
 		}
 	}

@@ -89,9 +89,9 @@ func TestFilesOfAnotherRun(t *testing.T) {
 	}
 	for _, name := range []string{report.FileName, NodesFile, FaultsFile, HistoryDir} {
 		dir := faultyRun(t, 2)
-		says := name + " is of run 3 of the workload bank, "
+		says := name + " belongs to run 3 of the workload bank, "
 		if name == HistoryDir {
-			says = "and the history beside it is of run 3"
+			says = "but the history in the same directory belongs to run 3"
 		}
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

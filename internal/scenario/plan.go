@@ -91,7 +91,7 @@ func (p *Plan) ShownScript() string {
 func (p Plan) Attached(spec workload.Spec, h history.Header) (Plan, error) {
 	var err error
 	if p.Scenario, err = p.With(spec.Loaded(h)); err != nil {
-		return p, fmt.Errorf("read what is loaded: %w", err)
+		return p, fmt.Errorf("read the identity of the data: %w", err)
 	}
 	p.Seed = h.Seed
 	return p, nil

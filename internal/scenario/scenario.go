@@ -148,7 +148,7 @@ func (s *Scenario) howLong() error {
 	case s.Count > 0 && s.Duration > 0:
 		return fmt.Errorf("count is %d and duration is %v: both end the run, so give one of them", s.Count, s.Duration)
 	case s.Count == 0 && s.Duration == 0:
-		return fmt.Errorf("neither count nor duration says when the run ends: give one of them, such as --duration 10s")
+		return fmt.Errorf("the run has no end: give count or duration, such as --duration 10s")
 	case s.Duration > 0 && s.Warmup >= s.Duration:
 		return fmt.Errorf("warmup is %v and duration is %v: nothing would be left to measure", s.Warmup, s.Duration)
 	case s.Count > MaxCount:

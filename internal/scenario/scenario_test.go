@@ -46,7 +46,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 		{"clients", "99999999999", "it must be from 1 to 131070"},
 		{"duration", "10", "a time with its unit, such as 10s"},
 		{"duration", "-1s", "cannot be negative"},
-		{"duration", "0s", "neither count nor duration"},
+		{"duration", "0s", "the run has no end"},
 		{"payroll-share", "1.5", "payroll-share is 1.5: it must be from 0 to 1"},
 		{"payroll-share", "-0.1", "from 0 to 1"},
 		{"two-account-share", "0.99", "at most 1"},

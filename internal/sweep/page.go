@@ -328,7 +328,7 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
 	for _, p := range points {
 		if !above(p.TPS) {
-			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", label(axis, p.Value))
+			return stats.Scaling{}, fmt.Errorf("at %s no transaction was committed, and no curve of this form has such a point", label(axis, p.Value))
 		}
 		sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
 	}

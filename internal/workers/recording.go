@@ -239,7 +239,7 @@ func (s *sender) agree(m *message) error {
 		return fmt.Errorf("%w: %s", errDisagree, m.Refused)
 	}
 	if m.Ack == nil {
-		return fmt.Errorf("%w: it does not say what it has", errDisagree)
+		return fmt.Errorf("%w: it does not state how much it has", errDisagree)
 	}
 	if m.Ack.Offset < s.acked.Offset {
 		return fmt.Errorf("%w: it has %d bytes, and had %d before", errDisagree, m.Ack.Offset, s.acked.Offset)
@@ -332,7 +332,7 @@ func (s *sender) await(ctx context.Context, now *sending, acks <-chan *message, 
 		case m.Refused != "":
 			return fmt.Errorf("%w: %s", errDisagree, m.Refused)
 		case m.Ack == nil || len(now.sent) == 0 || *m.Ack != now.sent[0]:
-			return fmt.Errorf("%w: it acknowledges what was not sent", errDisagree)
+			return fmt.Errorf("%w: it acknowledges data that was not sent", errDisagree)
 		}
 		s.acked, now.sent = *m.Ack, now.sent[1:]
 	case err := <-failed:

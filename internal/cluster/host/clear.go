@@ -60,7 +60,7 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 			continue
 		}
 		if ctx.Err() != nil {
-			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
+			err = errors.Join(err, fmt.Errorf("clear the leftovers of earlier runs: %w", ctx.Err()))
 			break
 		}
 		if names := slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }); names != (objects != nil) {
@@ -75,7 +75,7 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 			errOne = fmt.Errorf("%w: if that Kubernetes cluster no longer exists, delete %s", errOne, r.path)
 		}
 		if errOne != nil {
-			err = errors.Join(err, fmt.Errorf("clear what process %d left behind: %w", r.PID, errOne))
+			err = errors.Join(err, fmt.Errorf("clear the leftovers of process %d: %w", r.PID, errOne))
 		}
 	}
 	for _, path := range damaged { // the owner was killed before it started anything, unless it is writing just now

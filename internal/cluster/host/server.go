@@ -142,7 +142,7 @@ const startTries = 20
 
 // ErrStartAgain is returned by Ready for a server that runs but will not become ready. It is killed and started
 // again.
-var ErrStartAgain = errors.New("the server has to be started again")
+var ErrStartAgain = errors.New("the server must be restarted")
 
 // Renew kills a running server and starts it on its data if needed returns true. A server that is down or paused
 // stays so.

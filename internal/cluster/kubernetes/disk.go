@@ -310,7 +310,7 @@ func reached(pod *corev1.Pod, at string) error {
 		return fmt.Errorf("the container %s has no volume at %s: mount one, or make the cluster again if an older version of stroppy made it", server.Name, at)
 	}
 	if beside := path.Dir(at); !writable(server, beside) {
-		return fmt.Errorf("the container %s cannot write to %s, where Chaos Mesh needs a folder: mount the volume below a writable folder, or make the cluster again if an older version of stroppy made it", server.Name, beside)
+		return fmt.Errorf("the container %s cannot write to %s, and Chaos Mesh needs a folder there: mount the volume below a writable folder; if an older version of stroppy made the cluster, make it again", server.Name, beside)
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func (c *Cluster) regroup(ctx context.Context) error {
 		return nil
 	case sights[last].left():
 		c.renew(last)
-		return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, has left its group and is started anew", last.Name())
+		return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, has left its group and is restarted", last.Name())
 	}
 	return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, does not run", last.Name())
 }

@@ -121,7 +121,7 @@ func (s status) synced() error {
 		return nil
 	}
 	if !s.connected {
-		return fmt.Errorf("%s has left its group by itself (its state is %s) and does not return: restart it", s.name, s.state)
+		return fmt.Errorf("%s left its group on its own (its state is %s) and does not return: restart it", s.name, s.state)
 	}
 	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
 }

@@ -52,7 +52,7 @@ func (n *Network) inject(ctx context.Context, wrong error, what, verb string, fa
 	defer n.mu.Unlock()
 	err = errors.Join(ctx.Err(), wrong)
 	if n.backend == nil {
-		err = fmt.Errorf("the nodes share 127.0.0.1, where links cannot be cut or slowed: %s", n.loopback)
+		err = fmt.Errorf("the nodes share 127.0.0.1, so their links cannot be cut or slowed: %s", n.loopback)
 	}
 	if err == nil {
 		err = n.known(places...)

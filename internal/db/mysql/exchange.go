@@ -202,7 +202,7 @@ func (x *packet) assemble(begins, commits bool) {
 // These errors mean that an answer does not belong to what was sent.
 var (
 	errUnanswered = errors.New("the server left statements unanswered")
-	errUnasked    = errors.New("the server answered what nobody asked")
+	errUnasked    = errors.New("the server sent an answer without a request")
 )
 
 // receive sends the packet and reads all answers.

@@ -87,9 +87,9 @@ func parseURL(text string) (config, error) {
 	case u.Account && c.password == "":
 		return c, style.Errorf("before the @ stands a password, with or without a user: user:password@ or :password@")
 	case c.any && c.sentinel != "":
-		return c, style.Errorf("read=any takes the server itself, and sentinel names a primary of which the Sentinels say where it is")
+		return c, style.Errorf("read=any names the server itself, and sentinel names a primary that the Sentinels locate: use only one of them")
 	case c.any && len(c.nodes) > 1:
-		return c, style.Errorf("read=any takes one server, for of several nobody would know which was read")
+		return c, style.Errorf("read=any takes one server: with several, it is not known which one was read")
 	case c.any && c.wait > 0:
 		return c, style.Errorf("wait means nothing with read=any, which commits nothing")
 	case c.ca != "" && !c.tls:

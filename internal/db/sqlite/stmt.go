@@ -134,7 +134,7 @@ func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 		if t == db.Text {
 			declared = kinds[sqlite3.SQLITE_TEXT]
 		}
-		err = fmt.Errorf("column %d holds %s where %s is declared", i+1, kinds[kind], declared)
+		err = fmt.Errorf("column %d holds %s, and %s is declared", i+1, kinds[kind], declared)
 	}
 	return v, err
 }

@@ -45,7 +45,7 @@ func (d *Database) about(ctx context.Context, what string) (of []map[string]stri
 			of[at][strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
 		}
 		if len(of) == 0 {
-			return fmt.Errorf("ask VoltDB for its %s: %w", strings.ToLower(what), errors.New("it says nothing"))
+			return fmt.Errorf("ask VoltDB for its %s: %w", strings.ToLower(what), errors.New("its answer is empty"))
 		}
 		return nil
 	})

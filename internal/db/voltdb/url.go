@@ -44,7 +44,7 @@ func parseURL(text string) (config, error) {
 	c.nodes, c.user, c.password = u.Servers, u.User, u.Password
 	switch {
 	case u.Path != "":
-		return c, style.Errorf("a VoltDB cluster has one database, so that nothing stands behind the nodes: write %s", style.Form)
+		return c, style.Errorf("a VoltDB cluster has one database, so the URL ends after the nodes: write %s", style.Form)
 	case u.Account && c.user == "":
 		return c, style.Errorf("before the @ stands a user: write %s", style.Form)
 	}

@@ -14,7 +14,7 @@ func TestURLIsParsedOrRefused(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"volt://h":                     "does not begin with voltdb://",
-		"voltdb://h/db":                "nothing stands behind the nodes",
+		"voltdb://h/db":                "the URL ends after the nodes",
 		"voltdb://h,h":                 "named twice",
 		"voltdb://:p@h":                "stands a user",
 		"voltdb://h?answer_timeout=no": "is no time",

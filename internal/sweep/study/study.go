@@ -187,7 +187,7 @@ func Parse(name string, data []byte) (p Published, err error) {
 	for _, t := range p.Tables {
 		for _, ours := range t.Ours {
 			if _, ok := figureOf(ours); !ok {
-				return p, fmt.Errorf("read the tables in %s: %q has %q beside it, which no run has", name, t.Title, ours)
+				return p, fmt.Errorf("read the tables in %s: %q has %q in the same table, which no run has", name, t.Title, ours)
 			}
 		}
 		for i, row := range t.Rows {

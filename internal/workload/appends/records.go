@@ -49,7 +49,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	return m, err
 }
 
-var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions have as many operations as they draw: take pipelined or interactive")
+var errNoProcedure = errors.New("this workload has no mode procedure, because its transactions draw their number of operations: take pipelined or interactive")
 
 func (m *recordModel) storage() lists.Storage {
 	if m.late() {

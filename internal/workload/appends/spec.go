@@ -124,7 +124,7 @@ func (c *Config) live() uint64 {
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
 	if c.Reads == 0 && c.ReadOnly == 0 && c.Clients > 1 {
-		return fmt.Errorf("read-share and read-only-share are both 0: what nobody reads shows nothing, so give one of them a share")
+		return fmt.Errorf("read-share and read-only-share are both 0: without reads no violation shows, so give one of them a share")
 	}
 	return nil
 }

@@ -340,7 +340,7 @@ func (c *Config) checkAccounts(accounts uint64) error {
 	case accounts < minAccounts || accounts > MaxAccounts:
 		return fmt.Errorf("accounts is %d: take %d to %d", accounts, minAccounts, uint64(MaxAccounts))
 	case c.openings() && accounts > firstOpened:
-		return fmt.Errorf("accounts is %d: take at most %d where clients open more", accounts, uint64(firstOpened))
+		return fmt.Errorf("accounts is %d: take at most %d if clients open more", accounts, uint64(firstOpened))
 	case accounts%2 != 0:
 		return fmt.Errorf("accounts is %d: take an even number, because accounts come in pairs of one owner", accounts)
 	case c.PayrollShare > 0 && uint64(c.PayrollLegs) >= accounts:

@@ -32,7 +32,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
 	d := database.Dialect()
 	if c.Update == Locked && d.NoLockingRead {
-		return nil, fmt.Errorf("update %s needs a SELECT that locks what it reads, which this version of the database does not have: take atomic or rmw", c.Update)
+		return nil, fmt.Errorf("update %s needs a SELECT that locks rows, which this version of the database does not have: take atomic or rmw", c.Update)
 	}
 	past := ""
 	if c.AuditAge > 0 {

@@ -119,7 +119,7 @@ func (s *Set) fits(m *Metadata) error {
 	case w.Size != 0 && !w.AnySize && w.Size != m.Size:
 		return MismatchErrorf("the %s in this database has %s %s, and %s are asked for: leave the number out, or run `%s`", noun, check.Group(m.Size), things, check.Group(w.Size), remake)
 	case m.Run >= maxRun:
-		return StateErrorf("all %d run numbers of this %s are used: run `%s` to load it anew", maxRun, noun, remake)
+		return StateErrorf("all %d run numbers of this %s are used: run `%s` to load it again", maxRun, noun, remake)
 	}
 	return w.Take(m)
 }
@@ -144,5 +144,5 @@ func (s *Set) unchanged(ctx context.Context) error {
 	if err != nil || m.Load == "" || m.Load == s.found.Load {
 		return err
 	}
-	return StateErrorf("the %s in this database was loaded anew while it was %s: what was recorded of it is gone, so that nothing can be said about it", s.kind.Noun, s.doing)
+	return StateErrorf("the %s in this database was loaded again while it was %s: the recorded data are gone, so nothing can be checked", s.kind.Noun, s.doing)
 }

@@ -196,7 +196,7 @@ func censusOf[P any](
 	for _, part := range parts {
 		p, err := take(ctx, part)
 		if err != nil {
-			return nil, fmt.Errorf("read what identifies the data: %s: %w", p.Name, err)
+			return nil, fmt.Errorf("read the identity of the data: %s: %w", p.Name, err)
 		}
 		all = append(all, p)
 	}

@@ -36,7 +36,7 @@ func Download[F comparable](ctx context.Context, s *Set, restart func() error, t
 			return nil
 		}
 		if try == downloadTries {
-			return StateErrorf("the %s was changed while it was downloaded, %d times in a row: end what else works on it, then check again", s.kind.Noun, try)
+			return StateErrorf("the %s was changed while it was downloaded, %d times in a row: stop the other programs that change it, then check again", s.kind.Noun, try)
 		}
 		before = found
 		select {

@@ -43,7 +43,7 @@ type Metadata struct {
 
 // Altered is the error of a fact that no load has written.
 func (k *Kind) Altered(name, value string) error {
-	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it anew", k.Noun, name, value, k.Make)
+	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it again", k.Noun, name, value, k.Make)
 }
 
 // NewLoad returns the metadata of a load that starts.

@@ -72,7 +72,7 @@ func (q *SQL) Drops() (list []string) {
 // Remove implements Store.
 func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err error) {
 	if d.Database.Limits().Simple {
-		return nil, StateErrorf("the SQL of this database drops no tables: make its domain anew")
+		return nil, StateErrorf("the SQL of this database cannot drop tables: create its domain again")
 	}
 	if err := d.mark(ctx, m); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type sqlModel struct {
 	all       *db.Statement // every piece, in order
 }
 
-var errNoProcedure = errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
+var errNoProcedure = errors.New("events has no mode procedure, because its values would pass through the procedure's language: take pipelined or interactive")
 
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {

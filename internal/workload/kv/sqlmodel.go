@@ -29,7 +29,7 @@ type sqlModel struct {
 	read, update, insert, scan, all *db.Statement
 }
 
-var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
+var errNoProcedure = errors.New("this workload has no mode procedure, because its transactions have one or two statements: take pipelined or interactive")
 
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	if c.Mode == workload.Procedure {

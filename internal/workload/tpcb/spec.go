@@ -224,7 +224,7 @@ func (c *Config) check() error {
 var (
 	errVersionsProcedure = fmt.Errorf("the procedure is written for pgbench's own rows: take pipelined or interactive with --versions")
 	errVersionsAlways    = fmt.Errorf("the rows of tpcb always have versions on this database: leave out --versions=false")
-	errVersionsSimple    = fmt.Errorf("rows with versions are for other databases, whose statements write several columns of a row: leave --versions out")
+	errVersionsSimple    = fmt.Errorf("rows with versions need statements that write several columns of a row, which this database lacks: leave --versions out")
 	errProcedureHistory  = fmt.Errorf("the procedure of this database leaves no id in the history, so that nothing could be looked up there: take --history=false with the mode procedure")
 	errVersionsHistory   = fmt.Errorf("versions come from the rows of the history: leave out --history=false or --versions")
 )

@@ -58,11 +58,11 @@ func (m *sqlModel) takeUp(ctx context.Context, was facts, seed, runs uint64) err
 	n := dataKind.NewLoad(seed, s.rows(), f.metadata())
 	n.Begun(max(last, runs)) // those whose rows are in the history must not come again
 	if err := m.Begin(ctx, n); err != nil {
-		return fmt.Errorf("write metadata beside the tables of pgbench: %w", err)
+		return fmt.Errorf("write metadata next to the tables of pgbench: %w", err)
 	}
 	for _, statement := range []string{"DROP TABLE IF EXISTS " + tableOpening, own.createOpening(), takeOpenings(own, s)} {
 		if err := m.Database.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("write down what the rows of pgbench hold: %w", err)
+			return fmt.Errorf("record the contents of pgbench's rows: %w", err)
 		}
 	}
 	return dataKind.Finish(ctx, m, n)
@@ -83,7 +83,7 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 			err := session.Query(ctx, count, nil, func(row []db.Value) error {
 				rows, first, last, balances := row[0].Int, row[1].Int, row[2].Int, row[3].Int
 				if rows < 1 || first != 1 || last != rows || balances != rows {
-					return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
+					return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: pgbench makes such a table with consecutive ids from 1",
 						own.of[k].name, rows, first, last, balances)
 				}
 				s[k] = uint64(rows)

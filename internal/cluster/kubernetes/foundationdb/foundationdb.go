@@ -217,7 +217,7 @@ func reconciled(o *kubernetes.Object) error {
 	case health["fullReplication"] != true || health["healthy"] != true:
 		return errors.New("its operator reports that the data lack copies")
 	case len(left) > 0:
-		return fmt.Errorf("its operator still has to do: %s", strings.Join(slices.Sorted(slices.Values(left)), ", "))
+		return fmt.Errorf("its operator has not finished: %s", strings.Join(slices.Sorted(slices.Values(left)), ", "))
 	case reached != o.GetGeneration():
 		return fmt.Errorf("its operator has reached generation %d of %d", reached, o.GetGeneration())
 	}

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// ClockError is the error of the times of some clients of one process, if these were measured by another
-// clock and converted to the history's clock. Times of one Clock are exact relative to each other: one clock
-// measured them, and one monotonic function converted them.
+// ClockError is the error of the times of some clients of one process. Their times were measured by another clock and
+// converted to the history's clock. Times of one Clock are exact relative to each other: one clock measured them, and
+// one monotonic function converted them.
 type ClockError struct {
 	Clock   int   `json:"clock"` // number of the clock, from 0
 	First   int   `json:"first"` // the first of the clients, which have consecutive numbers

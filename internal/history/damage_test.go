@@ -25,8 +25,8 @@ func openBytes(b []byte) (*Reader, error) {
 	return r, s.unmarshal(&r.header)
 }
 
-// smallHistory returns the bytes of a history of a few blocks, its transactions in the order of the file, and
-// the offsets of its blocks and footer.
+// smallHistory returns the bytes of a history of a few blocks. It also returns its transactions in the order of the
+// file, and the offsets of its blocks and footer.
 func smallHistory(t testing.TB) (file []byte, txs []Transaction, starts []int64) {
 	dir := t.TempDir()
 	w, err := Create(dir, testHeader, 2)

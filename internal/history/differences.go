@@ -79,7 +79,7 @@ func (e *earlier) putDifferences(b []byte, tx *Transaction) []byte {
 	return b
 }
 
-// differences reads the operations of tx; ops are those of the previous transaction.
+// differences reads the operations of tx; ops are the operations of the previous transaction.
 func (d *decoder) differences(tx *Transaction, ops []Op) {
 	changed := d.unsigned()
 	next := uint64(0)

@@ -1,7 +1,7 @@
 package history
 
 // This file encodes the elements that a transaction read; see docs/reference/history-format.md. A list grows at its end
-// and is read repeatedly, so a read is written relative to an earlier one of the same list in the block.
+// and is read repeatedly. So a read is written relative to an earlier read of the same list in the block.
 
 const (
 	listSlots  = 64 // number of remembered lists: one for each number modulo this

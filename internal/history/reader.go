@@ -73,8 +73,8 @@ func (r *Reader) Records() uint64 { return r.source.footer.Records }
 // Close closes the file.
 func (r *Reader) Close() error { return r.source.close() }
 
-// Transactions yields every recorded transaction. Those of one client are in order; those of different
-// clients are only approximately in the order of time. The next step reuses the Transaction and its Ops. At
+// Transactions yields every recorded transaction. The transactions of one client are in order. Transactions of
+// different clients are only approximately in the order of time. The next step reuses the Transaction and its Ops. At
 // the first damage it yields an error with an empty Record and ends. The sequence can be used repeatedly.
 func (r *Reader) Transactions() iter.Seq2[Record, error] { return r.TransactionsIn(r.Blocks()) }
 

@@ -100,8 +100,8 @@ func (v *Verified) failed(err error) error {
 	return nil
 }
 
-// Late drops the files in which damage was found after the verification: invalid records with correct
-// checksums. What was read of these files must be ignored.
+// Late drops the files in which damage was found after the verification: invalid records with correct checksums. The
+// caller must ignore what it read of these files.
 func (v *Verified) Late() {
 	var sources []*blockSource
 	if v.History != nil {

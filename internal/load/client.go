@@ -43,7 +43,7 @@ type Background struct {
 	After  time.Duration // from the start of the load phase to the first one
 }
 
-// ErrAlreadyApplied is returned by Attempt, possibly wrapped, if it finds the transaction's own ID in the
-// ledger although every earlier try was reported as not applied. The transaction is recorded as Aborted, as
-// the database reported, so that the check no-ghost finds the violation.
+// ErrAlreadyApplied is returned by Attempt, possibly wrapped, if the ledger has the transaction's own ID although every
+// earlier try was reported as not applied. The transaction is recorded as Aborted, as the database reported, so that
+// the check no-ghost finds the violation.
 var ErrAlreadyApplied = errors.New("the transaction is in the ledger although the database had reported it as not applied")

@@ -154,8 +154,8 @@ func TestOpenLoopSendsAtTheRate(t *testing.T) {
 	})
 }
 
-// TestNoCoordinatedOmission checks that a stall of one second appears in the latency of all transactions that
-// were due meanwhile, but in the service time of only one.
+// TestNoCoordinatedOmission checks that a stall of one second appears in the latency of all transactions due meanwhile.
+// It appears in the service time of only one.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

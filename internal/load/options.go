@@ -71,8 +71,8 @@ type Options struct {
 	// running transactions begins when it returns, and Run waits for it.
 	Ended func()
 
-	// Connected, if not nil, is called when a client has a new session, with the client's number, the time,
-	// and the HOST:PORT of the server if known. The client's goroutine calls it.
+	// Connected, if not nil, is called when a client has a new session. It gets the client's number, the time, and the
+	// HOST:PORT of the server if known. The client's goroutine calls it.
 	Connected func(client int, at int64, server string)
 
 	// Alone states that this process does no other substantial work, so that the number of its threads is

@@ -142,9 +142,9 @@ func TestFullQueueSheds(t *testing.T) {
 		var during Counters
 		time.AfterFunc(2200*time.Millisecond, func() { during = d.driver.Live() })
 		r, list, err := d.run(t.Context())
-		// Each client has 100 arrivals per second and sends the 50th 490 ms (495 ms) after the beginning. Of
-		// the 200 that are due meanwhile, 31 (30) find room. The queue then drains at 1 ms each, faster than
-		// transactions arrive.
+		// Each client has 100 arrivals per second and sends the 50th 490 ms (495 ms) after the beginning. 31 (30) of
+		// the 200 that are due meanwhile find room. The queue then drains at 1 ms each, faster than transactions
+		// arrive.
 		if err != nil || r.Shed != 169+170 || len(list) != 1000-339 || r.Backlog != 0 {
 			t.Fatalf("%d transactions, %d shed, backlog %d, %v", len(list), r.Shed, r.Backlog, err)
 		}

@@ -36,10 +36,10 @@ func threadsWindow(o *Options) time.Duration {
 	return o.Warmup
 }
 
-// threads chooses the number of threads that run Go code (GOMAXPROCS). It starts with one and doubles when
-// the clients need more. Each thread has a cost: an arriving answer wakes idle threads, which look for work
-// on processors that the database may need. With 8 clients and PostgreSQL on two processors, one thread
-// instead of two reduced the CPU time per transaction by 15 to 20 % and increased throughput by 5 to 9 %.
+// threads chooses the number of threads that run Go code (GOMAXPROCS). It starts with one and doubles when the clients
+// need more. Each thread has a cost: an arriving answer wakes idle threads, which look for work on processors that the
+// database may need. With 8 clients and PostgreSQL on two processors, one thread instead of two reduced the CPU time
+// per transaction by 15 to 20 %. It increased throughput by 5 to 9 %.
 type threads struct {
 	now, most int
 	full      int // intervals in a row

@@ -121,9 +121,8 @@ func (w *worker) run() {
 // start prepares the next transaction and returns when it must be sent, or returns false if there are no
 // more. It sets all fields that the client does not set.
 //
-// In a closed loop, one reading of the clock is the End of one transaction and the Due, Sent and Try of the
-// next, so choosing and recording count as part of the next. Due equals Sent, unless a lost session had to be
-// replaced first.
+// In a closed loop, one reading of the clock is the End of one transaction and the Due, Sent and Try of the next. So
+// choosing and recording count as part of the next. Due equals Sent, unless a lost session had to be replaced first.
 func (w *worker) start() bool {
 	if w.sent == w.share {
 		return false

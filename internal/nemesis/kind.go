@@ -45,7 +45,7 @@ type kind struct {
 	// and must be quick. A skipError leaves the injection out. Nil: the fault is one of nodes.
 	plan func(effect, *state, situation) (*injection, error)
 
-	// Of faults of nodes:
+	// These fields belong to faults of nodes:
 	claims part
 	lost   bool                                                                      // the cluster cannot count on the node, although it is neither ended nor paused
 	agent  bool                                                                      // it is done to the agent of the node
@@ -59,7 +59,7 @@ type effect struct {
 	arg    fmt.Stringer // what its kind reads besides; nil: nothing
 }
 
-// healing says whether an effect must be undone.
+// healing is the reason why an effect must be undone, or none.
 type healing int
 
 const (

@@ -40,8 +40,8 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// missed reports the injections from the k-th on that were due in the load phase, but could not
-// begin in time because the one before was not over.
+// missed reports the injections from the k-th on that were due in the load phase but could not begin in time. The one
+// before was not over.
 func (l *line) missed(ctx context.Context, k int) {
 	if l.fault.when.every == 0 {
 		return

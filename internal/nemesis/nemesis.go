@@ -1,15 +1,15 @@
 // Package nemesis injects the faults of a script into a cluster, on schedule, and heals them.
 //
-// A fault is a line of text such as "kill leader every 20s for 10s". List returns the forms. Each
-// injection is verified by its effect, and each heal by the end of the effect. What could not be
-// observed is an error of the injection and never a success.
+// A fault is a line of text such as "kill leader every 20s for 10s". List returns the forms. Each injection is verified
+// by its effect, and each heal by the end of the effect. An effect that could not be observed is an error of the
+// injection, never a success.
 //
 // # Time
 //
-// A line without at and every is injected once, five seconds after the start of the run. A line
-// without for is healed at the end of the load phase or, if it repeats, half way to its next time.
-// There are three exceptions: replace without for comes back at once, an added or removed node stays
-// so without for, and kill and stop without for are over when a supervisor has restarted the node.
+// A line without at and every is injected once, five seconds after the start of the run. A line without for is healed
+// at the end of the load phase or, if it repeats, half way to its next time. There are three exceptions. A replaced
+// node comes back at once. An added or removed node stays so. A killed or stopped node is healed when a supervisor has
+// restarted it.
 //
 // # Choice
 //
@@ -150,7 +150,7 @@ func (s *state) syncDisks() error {
 	return nil
 }
 
-// Whole waits until the database says that it is whole again. It is called after Run.
+// Whole waits until the database reports that it is whole again. It is called after Run.
 func (n *Nemesis) Whole(ctx context.Context) error {
 	if err := n.state.cluster.WaitHealthy(ctx); err != nil {
 		return fmt.Errorf("wait until the cluster is whole after the last heal: %w", err)

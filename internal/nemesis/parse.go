@@ -264,7 +264,7 @@ func number(text, unit string) (float64, bool) {
 
 func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// meanings returns words that other tools have for those of a fault.
+// meanings returns words of other tools with the fault that each means.
 func meanings() map[string]string {
 	known := map[string]string{
 		"master": primary, "replica": standby, "slave": standby, "secondary": standby, "replicas": standbys, "any": random, "everything": all,

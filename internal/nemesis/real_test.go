@@ -251,8 +251,7 @@ func (s *shops) Stop() (err error) {
 	return err
 }
 
-// look sees from this program that all nodes answer but those of which hurt says
-// that they must not.
+// look checks from this program that all nodes answer, except for the nodes that hurt names.
 func (s *shops) look(t *testing.T, what string, hurt func(name string) bool) {
 	t.Helper()
 	for _, n := range s.list() {

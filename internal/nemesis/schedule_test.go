@@ -205,7 +205,7 @@ func TestFaultHitsPresentLeader(t *testing.T) {
 	})
 }
 
-// plan is what a script does by a seed, as text.
+// plan returns the injections of a script for a seed, as text.
 func (c *standIns) plan(seed uint64, lines ...string) string {
 	over := c.drive(599*time.Second, seed, lines...)
 	slices.SortFunc(over, func(a, b fault.Injection) int { return int(a.Scheduled - b.Scheduled) })

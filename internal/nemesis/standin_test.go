@@ -22,7 +22,7 @@ type standIn struct {
 	up, paused bool
 	resumed    bool // somebody let it go on since it was paused
 
-	// What goes wrong with it.
+	// These fields make the stand-in fail.
 	immortal, awake, asleep bool
 	restartErr, replaceErr  error
 }
@@ -59,7 +59,7 @@ func (s *standIn) end(what string) error {
 func (s *standIn) Kill(context.Context) error      { return s.end("kill") }
 func (s *standIn) Terminate(context.Context) error { return s.end("stop") }
 
-// Restart returns, like that of a node of a quorum, when a majority runs.
+// Restart returns when a majority runs, as for a node of a quorum.
 func (s *standIn) Restart(ctx context.Context) error {
 	s.cluster.happened("restart %s", s.Name())
 	if s.restartErr != nil {

@@ -54,11 +54,9 @@ type Arrivals struct {
 
 // NewArrivals returns the arrivals of one of so many clients, numbered from 0.
 //
-// Uniform: the n-th arrival of all, from 0, belongs to client n mod clients and
-// is due when n are expected. Poisson: the expected arrivals between two of a
-// client's are exponentially distributed with mean 1 (time rescaling of an
-// inhomogeneous Poisson process; Çinlar, "Introduction to Stochastic Processes",
-// 1975, section 4.7).
+// Uniform: the n-th arrival of all, from 0, belongs to client n mod clients and is due when n are expected. Poisson:
+// the expected arrivals between two of a client's are exponentially distributed with mean 1. (Time rescaling of an
+// inhomogeneous Poisson process; Çinlar, "Introduction to Stochastic Processes", 1975, section 4.7.)
 func NewArrivals(p Plan, a Arrival, clients, client int, seed uint64) *Arrivals {
 	s := &Arrivals{plan: p, clients: float64(clients), client: float64(client)}
 	if a == Poisson {
@@ -83,10 +81,9 @@ func (a *Arrivals) nth(n uint64) (time.Duration, bool) {
 	return a.plan.When(float64(n)*a.clients + a.client)
 }
 
-// Skip passes over the arrivals that are due before t, of which it counts at
-// most so many, and returns how many. Of Poisson arrivals it also draws the one
-// after them: the next one that Next would return is returned as next, with ok
-// as Next has it. Uniform arrivals take the same time however many they are.
+// Skip passes over the arrivals that are due before t, of which it counts at most so many, and returns how many. It
+// also draws the Poisson arrival after them, and returns as next and ok what Next would return. Uniform arrivals take
+// the same time however many they are.
 func (a *Arrivals) Skip(t time.Duration, most uint64) (skipped uint64, next time.Duration, ok bool) {
 	if a.random == nil {
 		to := a.before(t)

@@ -290,8 +290,8 @@ func cpuFiles(groups, root string) (pressures, stats []string) {
 	return pressures, stats
 }
 
-// Outside returns the number of processors used by processes outside of the groups, which must be all of this
-// machine, or nil if that is not known.
+// Outside returns the number of processors used by processes outside of the groups, or nil if that is not known. The
+// groups must all be of this machine.
 func (s *HostSample) Outside(groups []Usage) *float64 {
 	took := (s.To - s.From).Seconds()
 	if s.Busy == nil || took <= 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Listeners returns the servers on this machine that listen on addresses, HOST:PORT: for each, the process
-// that holds the socket, and its descendants. The listening processes are found now, and the descendants at
-// every sample. An address is omitted if it is not local, if no process listens there, or if the system does
-// not show the process, which requires the same user or root. All sockets of the machine are read once.
+// Listeners returns the servers on this machine that listen on addresses, HOST:PORT: for each, the process that holds
+// the socket, and its descendants. The listening processes are found now, and the descendants at every sample. An
+// address is omitted if it is not local, or if no process listens there. It is also omitted if the system does not show
+// the process, which requires the same user or root. All sockets of the machine are read once.
 func Listeners(addresses ...string) (groups []Group) {
 	first := map[int]int32{}             // by port: of the processes that hold the socket, as children do too
 	ports := make([]int, len(addresses)) // 0: none of this machine's

@@ -2,8 +2,8 @@ package resource
 
 import "github.com/shirou/gopsutil/v4/process"
 
-// residentMemory reads /proc/PID/statm; see proc_pid_statm(5). It returns the resident bytes, and those of
-// files and shared memory among them.
+// residentMemory reads /proc/PID/statm; see proc_pid_statm(5). It returns the resident bytes, and how many of them
+// belong to files and shared memory.
 func residentMemory(p *process.Process) (resident, shared int64, err error) {
 	info, err := p.MemoryInfoEx()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestReadingsAreDividedByTimeSincePrevious checks that a group read elsewhere has a value when a new reading arrives,
-// for the time since the previous one, and that a replacement starts at zero.
+// TestReadingsAreDividedByTimeSincePrevious checks that a new reading of another machine gives a value for the time
+// since the previous one. A replacement starts at zero.
 func TestReadingsAreDividedByTimeSincePrevious(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	var now Reading

@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Group is a set of processes that are reported together, such as those of one server.
+// Group is a set of processes that are reported together, such as the processes of one server.
 type Group struct {
 	Name string
 	// PIDs returns the current processes. It is called at every sample, so that a restarted server is found.
@@ -19,20 +19,20 @@ type Group struct {
 	Read func() (Reading, bool)
 }
 
-// Reading is what processes on another machine have used since they began.
+// Reading holds the resources that processes on another machine have used since they began.
 type Reading struct {
 	Of  string    // whose it is; another one began at nothing
 	At  time.Time // of the reading, by any clock that does not jump
 	CPU float64   // seconds of user and system time
 	RSS int64     // memory in bytes then
-	// Traffic is what they have received and sent; nil: not known.
+	// Traffic holds the received and sent bytes; nil: not known.
 	Traffic *Traffic
 	Stored  *int64 // bytes on their volumes then; nil where that is not known
 }
 
 // Traffic is the number of bytes that processes have received and sent since they began.
 type Traffic struct {
-	At             time.Time // of the reading, which may not be that of the processor time
+	At             time.Time // of the reading; the processor time may have another
 	Received, Sent int64
 }
 
@@ -45,7 +45,7 @@ func Self(workers ...int) Group {
 	return Group{Name: "client", PIDs: func() []int { return pids }}
 }
 
-// Usage is what a group used in one interval. The zero value is not known.
+// Usage holds the resources that a group used in one interval. The zero value is not known.
 type Usage struct {
 	Known bool
 	CPU   float64 // seconds of user and system time
@@ -65,7 +65,7 @@ type Sample struct {
 	Groups   []Usage       // in the order of New
 }
 
-// Total is what a group used over all samples.
+// Total holds the resources that a group used over all samples.
 type Total struct {
 	Name   string
 	Known  bool // at least one sample saw it
@@ -78,8 +78,8 @@ type Total struct {
 
 // Meter measures groups. It must be used by one goroutine at a time.
 //
-// What a process used between its last sample and its end is lost, so totals are too small by less than one
-// interval of the ended processes.
+// The use of a process between its last sample and its end is lost. So totals are too small by less than one interval
+// of the ended processes.
 type Meter struct {
 	groups []Group
 	last   []map[int]used // what the processes of each group had used at the last sample

@@ -205,8 +205,8 @@ func Number(v float64) string {
 	return fmt.Sprintf("%g", v)
 }
 
-// Of returns a setting of any type with functions to parse and format it.
-func Of[T any](to *T, name, value, help string, parse func(string) (T, error), format func(T) string) Setting {
+// Custom returns a setting of any type with functions to parse and format it.
+func Custom[T any](to *T, name, value, help string, parse func(string) (T, error), format func(T) string) Setting {
 	return Setting{Name: name, Help: help, Value: value,
 		Set: func(t string) (err error) { *to, err = parse(t); return err },
 		Get: func() string { return format(*to) },
@@ -216,12 +216,12 @@ func Of[T any](to *T, name, value, help string, parse func(string) (T, error), f
 // Text returns a setting for any text.
 func Text(to *string, name, value, help string) Setting {
 	same := func(t string) string { return t }
-	return Of(to, name, value, help, func(t string) (string, error) { return t, nil }, same)
+	return Custom(to, name, value, help, func(t string) (string, error) { return t, nil }, same)
 }
 
 // Lines returns a setting for any number of lines. Empty lines are ignored.
 func Lines(to *string, name, value, help string) Setting {
-	s := Of(to, name, value, help, func(t string) (string, error) {
+	s := Custom(to, name, value, help, func(t string) (string, error) {
 		kept := strings.FieldsFunc(t, func(r rune) bool { return r == '\n' })
 		for i := range kept {
 			kept[i] = strings.TrimSpace(kept[i])
@@ -234,12 +234,12 @@ func Lines(to *string, name, value, help string) Setting {
 
 // Whole returns a setting for an unsigned integer of 64 bits.
 func Whole(to *uint64, name, help string) Setting {
-	return Of(to, name, "N", help, ParseWhole, func(n uint64) string { return strconv.FormatUint(n, 10) })
+	return Custom(to, name, "N", help, ParseWhole, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
 // Small returns a setting for an unsigned integer of 31 bits.
 func Small(to *int, name, help string) Setting {
-	return Of(to, name, "N", help, func(t string) (int, error) {
+	return Custom(to, name, "N", help, func(t string) (int, error) {
 		n, err := ParseWhole(t)
 		if n > math.MaxInt32 {
 			err = tooLarge(math.MaxInt32)
@@ -250,7 +250,7 @@ func Small(to *int, name, help string) Setting {
 
 // Real returns a setting for a number.
 func Real(to *float64, name, help string) Setting {
-	return Of(to, name, "X", help, func(t string) (float64, error) {
+	return Custom(to, name, "X", help, func(t string) (float64, error) {
 		x, err := strconv.ParseFloat(t, 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 			return *to, errors.New("it must be a number, such as 0.5")
@@ -279,7 +279,7 @@ func Share(to *float64, name, help string) Setting {
 
 // Switch returns a setting that is on or off.
 func Switch(to *bool, name, help string) Setting {
-	return Of(to, name, "", help, func(t string) (bool, error) { return t == "true", trueOrFalse(t) }, strconv.FormatBool)
+	return Custom(to, name, "", help, func(t string) (bool, error) { return t == "true", trueOrFalse(t) }, strconv.FormatBool)
 }
 
 func trueOrFalse(text string) error {
@@ -297,7 +297,7 @@ var longTime = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$
 
 // Duration returns a setting for a duration with its unit, of at most a year.
 func Duration(to *time.Duration, name, help string) Setting {
-	s := Of(to, name, "TIME", help, func(t string) (time.Duration, error) {
+	s := Custom(to, name, "TIME", help, func(t string) (time.Duration, error) {
 		d, err := time.ParseDuration(t)
 		switch {
 		case err != nil && longTime.MatchString(t):

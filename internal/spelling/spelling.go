@@ -18,9 +18,9 @@ const short = 5
 // longest is the length in characters above which no suggestion is made.
 const longest = 100
 
-// Near returns the name that is spelt most like word, the first of several, if it may be what
-// was meant: the word is the name's beginning, or two letters differ at most, in a long word a
-// third, and in a short one half, where both begin alike unless one letter alone differs.
+// Near returns the name that is spelt most like word, the first of several, if it may be what was meant. The word is
+// then the name's beginning, or at most two letters differ. In a long word a third may differ. In a short word half may
+// differ, and unless only one letter differs, both must begin alike.
 func Near(word string, names []string) (name string, found bool) {
 	length := utf8.RuneCountInString(word)
 	if length == 0 || length > longest || len(names) == 0 {

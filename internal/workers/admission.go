@@ -141,7 +141,7 @@ func (c *Coordinator) comparisonOf(w *member) *comparison {
 	return newComparison()
 }
 
-// seat returns the place of a worker: that of a started process, the requested number, or the first free one.
+// seat returns the place of a worker: the place of a started process, the requested place, or the first free one.
 func (c *Coordinator) seat(h *hello) (*member, error) {
 	if c.options.Command != nil {
 		i := slices.IndexFunc(c.members, func(w *member) bool { return w.process.pid() == h.PID && w.channel == nil })

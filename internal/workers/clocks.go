@@ -13,14 +13,12 @@ import (
 	"stroppy/internal/history"
 )
 
-// The clock of a worker on another machine is compared with the coordinator's during the whole
-// run. The coordinator notes its clock, the worker answers with its own when it had the question
-// and when it answered, and the coordinator notes its clock again. An answer is not there before
-// its question, so that the offset, what the coordinator's clock shows more than the worker's,
-// was at least the first of the coordinator's times less the first of the worker's, and at
-// most the second less the second: a bound, whatever the network did (Cristian, Probabilistic
-// Clock Synchronization, Distributed Computing 3, 1989; the four timestamps of NTP, RFC 5905
-// section 8). Between two readings the offset changes by drift at most.
+// The clock of a worker on another machine is compared with the coordinator's during the whole run. The coordinator
+// notes its clock and asks. The worker answers with its clock at the question and at the answer. The coordinator notes
+// its clock again. The offset is the coordinator's clock minus the worker's. An answer arrives after its question. So
+// the offset was at least the coordinator's first time minus the worker's first, and at most the second minus the
+// second. This bound is true for any network (Cristian, Probabilistic Clock Synchronization, Distributed Computing 3,
+// 1989; the four timestamps of NTP, RFC 5905 section 8). Between two readings the offset changes by drift at most.
 
 // readingEvery is the interval of clock comparisons.
 const readingEvery = 50 * time.Millisecond

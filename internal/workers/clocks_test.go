@@ -22,7 +22,7 @@ func wandering(rng *rand.Rand, ms int, most float64) (worker, coordinator []floa
 }
 
 // TestConvertedTimesStayWithinStatedError checks that converted times are wrong by at most the stated error and keep
-// their order, for any network delays and drift within the bound.
+// their order. Network delays are arbitrary, and drift is within its bound.
 func TestConvertedTimesStayWithinStatedError(t *testing.T) {
 	widest := int64(0)
 	for seed := range uint64(300) {

@@ -245,7 +245,7 @@ func (e *event) refused() error {
 	case e.Failed != "":
 		return fmt.Errorf("%v: %s", e.from, e.Failed)
 	case e.Ready == nil:
-		return fmt.Errorf("%v did not say that it is ready", e.from)
+		return fmt.Errorf("%v did not report that it is ready", e.from)
 	}
 	return nil
 }

@@ -286,8 +286,8 @@ func (g *Generator) snapshot() *load.Snapshot {
 	return all
 }
 
-// Live, Kinds, Errors, KindLatencies, Seconds and Second are like those of load.Driver, from the workers'
-// last reports, which are at most about a tenth of a second old.
+// Live, Kinds, Errors, KindLatencies, Seconds and Second have the meaning of load.Driver's methods. They use the
+// workers' last reports, which are at most about a tenth of a second old.
 func (g *Generator) Live() load.Counters { return g.snapshot().Counters }
 
 func (g *Generator) Kinds() []load.KindCount { return g.snapshot().Kinds }

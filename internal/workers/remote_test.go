@@ -87,8 +87,8 @@ func recordsOf(t *testing.T, dir string) (map[uint64][]history.Transaction, hist
 	return all, r.Header()
 }
 
-// TestTimesOfRemoteWorkersAreConverted checks that times of workers with other clocks are converted in order and
-// within the stated error, for any clocks and drift within the bound.
+// TestTimesOfRemoteWorkersAreConverted checks that times of workers with other clocks are converted in order and within
+// the stated error. Clocks are arbitrary, and drift is within its bound.
 func TestTimesOfRemoteWorkersAreConverted(t *testing.T) {
 	began := time.Now()
 	drifting := func(t time.Time) int64 {
@@ -191,10 +191,10 @@ func TestRefusedWorkersLearnWhy(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"the run at that address has another token": try(func(*Worker) {}, NewToken()),
-		"use the same program":           try(func(w *Worker) { w.Version = "old" }, f.token),
-		"another worker has that":        try(func(w *Worker) { w.Index = 1 }, f.token),
-		"the last one is 1":              try(func(w *Worker) { w.Index = 2 }, f.token),
-		"characters":                     try(func(*Worker) {}, "short"),
+		"use the same program":                      try(func(w *Worker) { w.Version = "old" }, f.token),
+		"another worker has that":                   try(func(w *Worker) { w.Index = 1 }, f.token),
+		"the last one is 1":                         try(func(w *Worker) { w.Index = 2 }, f.token),
+		"characters":                                try(func(*Worker) {}, "short"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "join the run at "+f.address) {
 			t.Errorf("%s: %v", want, err)

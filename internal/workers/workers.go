@@ -1,7 +1,7 @@
-// Package workers spreads the clients of one load phase over several processes. The coordinator is the
-// process of the run. It starts the workers, or lets them join from other machines, assigns a share of the
-// clients to each, starts all at the same time, adds up their results, and merges their recordings with times
-// on its own clock. The package is independent of databases and workloads.
+// Package workers spreads the clients of one load phase over several processes. The coordinator is the process of the
+// run. It starts the workers, or lets them join from other machines. It assigns a share of the clients to each, starts
+// all at the same time, and adds up their results. It merges their recordings with times on its own clock. The package
+// is independent of databases and workloads.
 package workers
 
 import (
@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/load"
 )
 
-// Assignment is what a worker needs to open its share of the clients.
+// Assignment holds the data with which a worker opens its share of the clients.
 type Assignment struct {
 	First, Clients int    // of the clients that are its own
 	All            int    // clients of all workers together
@@ -27,7 +27,7 @@ type Assignment struct {
 
 // Opened is a worker's part of the load phase before its beginning.
 type Opened struct {
-	// Options are those of the load phase without Start, History, Ended and Connected.
+	// Options are the load phase's options without Start, History, Ended and Connected.
 	Options load.Options
 	Header  history.Header
 	Servers []string // of the clients, HOST:PORT; empty: not known

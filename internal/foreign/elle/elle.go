@@ -5,10 +5,9 @@
 //	{:type :invoke, :f :txn, :process 0, :time 1, :index 0, :value [[:append 1 1] [:r 2 nil]]}
 //	{:type :ok,     :f :txn, :process 0, :time 9, :index 1, :value [[:append 1 1] [:r 2 [4 5]]]}
 //
-// in which :ok is committed, :fail aborted and :info unknown. The order of the lines is that of
-// real time. Lists are appended to, [:append k v], and read, [:r k [v …]]; registers
-// are written, [:w k v], and read, [:r k v]. Each element of a list, and each value of a
-// register, is written once.
+// in which :ok is committed, :fail aborted and :info unknown. The lines are in the order of real time. Lists are
+// appended to, [:append k v], and read, [:r k [v …]]; registers are written, [:w k v], and read, [:r k v]. Each element
+// of a list, and each value of a register, is written once.
 package elle
 
 import (

@@ -1,13 +1,13 @@
-// Package plume reads and writes the text form of register histories that the published
-// black-box testers of isolation share (PolySI, VLDB 2023; Plume, OOPSLA 2024; AWDIT, PLDI
-// 2025). A line is an operation, in the order of its session:
+// Package plume reads and writes the text form of register histories. The published black-box testers of isolation
+// share it (PolySI, VLDB 2023; Plume, OOPSLA 2024; AWDIT, PLDI 2025). A line is an operation, in the order of its
+// session:
 //
 //	w(KEY,VALUE,SESSION,TRANSACTION)
 //	r(KEY,VALUE,SESSION,TRANSACTION)
 //
-// All are whole numbers. Each value is written once per key. 0 is the value of a key that
-// nobody wrote. The operations of a transaction follow each other in their session, and
-// its number is its own in the whole history; -1 stands for all that were aborted.
+// All are whole numbers. Each value is written once per key. 0 is the value of a key that nobody wrote. The operations
+// of a transaction follow each other in their session. Its number is unique in the whole history; -1 stands for all
+// aborted transactions.
 package plume
 
 import (

@@ -153,7 +153,7 @@ func (m *manifest) compare(s *blockSource) error {
 		return nil
 	case !s.complete:
 		return s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged,
-			what: "its last part is missing, although " + ManifestFile + " says that it was complete: restore it from a copy"})
+			what: "its last part is missing, although " + ManifestFile + " lists it as complete: restore it from a copy"})
 	}
 	return s.fail(&Damage{Problem: Replaced, Offset: -1, err: errDamaged,
 		what: fmt.Sprintf("it holds %d records in %d blocks, and is not the file of %d records in %d blocks that %s names: "+

@@ -25,7 +25,7 @@ type Result struct {
 	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the load phase ended
 	Shed         uint64       // of an open loop: transactions that were due after the warm-up while MaxBacklog others waited, and so were never sent
 	WarmupUnsent uint64       // of an open loop: those that were due in the warm-up and never sent
-	Unsent       []uint64     // what waited at the end by the whole second since Options.Start in which they were due; the last one is that in which the load phase ended
+	Unsent       []uint64     // transactions waiting at the end, by the second since Options.Start in which they were due; the last second is the end of the load phase
 	Errors       []ErrorCount // most frequent first
 
 	CPUSeconds  float64 // user and system time of this process during the load phase; 0 where the platform does not report it

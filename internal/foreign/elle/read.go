@@ -95,7 +95,7 @@ func (b *builder) add(v value) error {
 	began := b.open[process]
 	if op.kind == "invoke" {
 		if began != nil {
-			return &foreign.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
+			return &foreign.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and its transaction of line %d has not ended", process, began.line)}
 		}
 		b.invoked = true
 		b.open[process] = op

@@ -18,10 +18,10 @@ import (
 func (a *app) cleanupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cleanup --db URL", Short: "Remove all that loads of this program have made from a database",
-		Long: "The tables, collections or keys of every workload are removed, with what runs have added to them,\n" +
-			"and what was removed is printed. What this program did not make stays, pgbench's own tables\n" +
-			"under tpcb as well; what has the name of ours and is not marked as ours is refused. Stored\n" +
-			"procedures that runs have made hold no data and stay.",
+		Long: "This command removes the tables, collections or keys of every workload with all that runs have\n" +
+			"added, and prints what it removed. Objects of other programs stay, also pgbench's own tables\n" +
+			"under tpcb. An object with a name of ours that is not marked as ours is refused. Stored\n" +
+			"procedures of runs hold no data and stay.",
 		Args: noArguments,
 	}
 	read := a.settings(c, keys("db"))

@@ -34,8 +34,8 @@ const (
 func (a *app) compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compare SCENARIO…", Short: "Run scenarios alternately, several times, and compare them",
-		Long: "The runs go A B A B, so that what drifts on the machine comes to all alike, and the variation\n" +
-			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
+		Long: "The runs alternate (A B A B), so that a drift of the machine affects all scenarios alike. The\n" +
+			"intervals come from the variation between the rounds. Every run has a verdict and a folder.\n" +
 			"The runs of one round share a seed: the first scenario's, and one more each round.\n" +
 			"With --db or --cluster, each as often as there are databases, every scenario runs on each of them.",
 	}

@@ -23,7 +23,7 @@ import (
 
 // formatFlag adds the flag for the form of another program's history.
 func formatFlag(c *cobra.Command) *string {
-	return c.Flags().String("format", "", "check a history of another program: `FORM` says how its FILE is written; 'stroppy list formats' shows the forms")
+	return c.Flags().String("format", "", "check a history of another program, whose FILE has this `FORM`; 'stroppy list formats' shows the forms")
 }
 
 // checkFormat checks a history of another program. Only the flags determine the level, so that the verdict is the same
@@ -105,8 +105,8 @@ func mustBeFile(path string) error {
 func (a *app) exportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export --format FORM RUN_DIR", Short: "Write a recorded run's history in a form that other programs check",
-		Long: "What the run recorded is written as a history in one of the forms that programs for checking\n" +
-			"histories share. What the form has no words for is refused, or left out and said.",
+		Long: "The recorded run is written as a history in one of the forms that programs for checking histories\n" +
+			"share. A run that the form cannot express is refused, or parts are left out with a note.",
 		Args: takes(1, 1, "writes the history of one run: name its directory"),
 	}
 	name := c.Flags().String("format", "", "the `FORM`; 'stroppy list formats' shows them")

@@ -20,10 +20,10 @@ func (a *app) sweepCommand() *cobra.Command {
 			"                                refines near the knee and measures its two sides three times;\n" +
 			"                                a step lasts until its 99 % latency has samples enough, a minute at most\n" +
 			"  --over clients=1,2,4,8        these; clients=1..64 doubles; clients=10..50 by 10 adds\n" +
-			"  --over nodes=1,3,5            with --cluster, which is started anew for each\n" +
-			"  --over scenarios='study/*'    scenarios by name, pattern or file, one after the other; those of the\n" +
-			"                                studies if none is named. One that cannot be run is reported, and the\n" +
-			"                                others go on. The tables that the studies published have ours beside",
+			"  --over nodes=1,3,5            with --cluster, which is started again for each\n" +
+			"  --over scenarios='study/*'    scenarios by name, pattern or file, one after the other; by default\n" +
+			"                                the studies'. A scenario that cannot run is reported, and the others\n" +
+			"                                go on. Tables that the studies published show our figures beside theirs",
 		Args: oneWorkload,
 	}
 	absent := keys("workload", "keep", "no-load", "arrival")

@@ -47,7 +47,7 @@ func (a *app) workerCommands() []*cobra.Command {
 	}
 	c.Flags().StringVar(&f.join, "join", "", "`HOST:PORT` at which the run waits for workers")
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the run's token; "+scenario.TokenVariable+" if not given")
-	c.Flags().IntVar(&f.index, "index", -1, "number among the workers, from 0; the next that is free if not given, or that of "+indexVariable)
+	c.Flags().IntVar(&f.index, "index", -1, "number among the workers, from 0; if not given, "+indexVariable+" or the next free one")
 	c.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait until the run is there")
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 && (f.join != "" || len(args) != 2) {

@@ -17,7 +17,7 @@ func (f chaosFile) String() string { return quote(string(f)) }
 func chaosKind() kind {
 	return kind{
 		word: "chaos", usage: "chaos 'FILE'",
-		about: "apply the Chaos Mesh objects in a YAML file, such as an IOChaos or a Workflow, in the namespace of a cluster in Kubernetes; healed by their deletion",
+		about: "apply the Chaos Mesh objects of a YAML file in the namespace of a cluster in Kubernetes; healed by their deletion",
 		able: func(e effect, s *state, _ []cluster.Node) error {
 			c, ok := s.cluster.(ChaosTaker)
 			if !ok {

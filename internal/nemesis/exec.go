@@ -32,7 +32,7 @@ func (c command) heals() healing {
 func execKind() kind {
 	return kind{
 		word: "exec", usage: "exec 'COMMAND' ['HEAL']", also: []string{"command"},
-		about: "run a shell command of your own, and another to heal; exit code 0 says that it worked",
+		about: "run a shell command of your own, and another to heal; exit code 0 means success",
 		able:  func(effect, *state, []cluster.Node) error { return nil },
 		read: func(e *effect, r *reader) error {
 			var c command
@@ -45,7 +45,7 @@ func execKind() kind {
 				}
 			}
 			if e.arg = c; c.inject == "" {
-				return errors.New("exec takes a command in single quotes, and another that heals if there is one, as in exec 'tc qdisc add …' 'tc qdisc del …'")
+				return errors.New("exec takes a command in single quotes and, if needed, one that heals, as in exec 'tc qdisc add …' 'tc qdisc del …'")
 			}
 			return nil
 		},

@@ -48,7 +48,7 @@ func (l link) String() string {
 func slowKind() kind {
 	return kind{
 		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
-		about: "delay every packet to and from the node, so that a round trip takes twice as much longer; in Kubernetes only what the pod sends, so that it takes once as much longer",
+		about: "delay every packet to and from the node (in Kubernetes: from the pod), so that a round trip takes twice the delay longer (in Kubernetes: once)",
 		read:  readDelay, able: links(fault.BetweenNodes), claims: partLink,
 	}
 }

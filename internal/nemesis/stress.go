@@ -26,7 +26,7 @@ func (p processes) String() string {
 func stressKind() kind {
 	return kind{
 		word: "stress", usage: "stress TARGET [by N]", also: []string{"cpu"},
-		about: "N processes that do nothing but compute, one for each processor if it does not say, take part in the node's own share of the processors",
+		about: "start N processes that only compute, by default one per processor, in the node's own share of the processors",
 		read:  readProcesses, claims: partProcessor,
 		able: fit("nothing can take part in the share of the processors that this kind of node has", "the processors of %s cannot be taken up: %w", Processor.Stressable),
 		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (fault.Effect, error) {

@@ -450,3 +450,18 @@ var speaker = checktext.Speaker{Words: check.Words{
 	One: "transfer", Book: "ledger", Part: "leg",
 	Amount: func(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) },
 }}
+
+// TestAllowedViolationsAreNotCalledWrong checks the heading above the violations of a run whose claim allows them.
+func TestAllowedViolationsAreNotCalledWrong(t *testing.T) {
+	for verdict, want := range map[string]string{"valid": "Violations that the claim allows", "invalid": "What is wrong"} {
+		r := base(verdict, "")
+		r.Violations = &Violations{File: "violations.jsonl", Lines: 9}
+		titles := map[string]string{}
+		for _, s := range RunDocument(Input{Result: r}).Sections {
+			titles[s.ID] = s.Title
+		}
+		if titles[failedID] != want {
+			t.Errorf("%s: the heading is %q, not %q", verdict, titles[failedID], want)
+		}
+	}
+}

@@ -128,7 +128,11 @@ func RunDocument(in Input) *Document {
 		d.Judge("running", "The run is going on. Nothing is decided before its end.", OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
 	}
 	failed, others := r.pageChecks()
-	d.Add(Section{ID: failedID, Title: "What is wrong", Checks: failed, Facts: r.violationsFile(in.Dir), In: InPage | InText | InMarkdown})
+	wrong := "What is wrong"
+	if r.Verdict != "invalid" {
+		wrong = "Violations that the claim allows"
+	}
+	d.Add(Section{ID: failedID, Title: wrong, Checks: failed, Facts: r.violationsFile(in.Dir), In: InPage | InText | InMarkdown})
 	d.measured(in)
 	rest := Section{ID: checksID, Title: "Checks", Checks: others}
 	switch {

@@ -22,8 +22,8 @@ type FreeConnections struct {
 	Remedy string // what raises it, such as "raise max_connections"
 }
 
-// Tighten applies another limit of the same server if it leaves fewer connections. used is the
-// number that counts against most now. A limit below 0 is none.
+// Tighten applies another limit of the same server if it leaves fewer connections. used is the number of connections
+// that count against most now. A negative limit is no limit.
 func (f *FreeConnections) Tighten(most, used int, limit, remedy string) {
 	free := max(0, most-used)
 	if most < 0 || f.Known && f.Count <= free {
@@ -42,15 +42,14 @@ type FailsOver interface {
 
 type connectedKey struct{}
 
-// WithConnected returns a context in which a session that gets a connection, as it is
-// opened or Reset, calls seen with the HOST:PORT of the server.
+// WithConnected returns a context that reports connections. Each time a session gets a connection, when it is opened or
+// Reset, it calls seen with the HOST:PORT of the server.
 func WithConnected(ctx context.Context, seen func(server string)) context.Context {
 	return context.WithValue(ctx, connectedKey{}, seen)
 }
 
-// Connected reports the server of a new connection of a session, by the address of its other
-// end. Behind a pooler this is the address of the pooler. An address that is not of TCP is
-// ignored.
+// Connected reports the server of a new connection of a session, by its remote address. Behind a pooler this is the
+// address of the pooler. Connected ignores an address that is not a TCP address.
 func Connected(ctx context.Context, server net.Addr) {
 	seen, ok := ctx.Value(connectedKey{}).(func(string))
 	if tcp, isTCP := server.(*net.TCPAddr); ok && isTCP {

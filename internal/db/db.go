@@ -35,7 +35,8 @@ type Info struct {
 	Name     string    // the product, such as PostgreSQL
 	Version  string    // as the server reports it
 	Settings []Setting // what a reader must know to trust the measurements: durability above all
-	// Durable is the source of its promise that acknowledged writes stay in this configuration; empty: there is none.
+	// Durable is the source of the promise that acknowledged writes survive in this configuration; empty: there is
+	// none.
 	Durable  string
 	Caveats  []Caveat // the settings in effect that void the promise
 	Warnings []string // properties that the server should have and lacks, a sentence each, with the cure
@@ -51,7 +52,7 @@ func (i *Info) Warn(format string, args ...any) {
 	i.Warnings = append(i.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Caveat is a setting in effect under which a database does not promise to keep what it acknowledged.
+// Caveat is a setting in effect under which a database does not promise to keep acknowledged writes.
 type Caveat struct {
 	Setting string // as people set it, such as "w=1"
 	Quote   string // a sentence of its documentation
@@ -103,8 +104,8 @@ const (
 	// connection ended before the commit was sent. The session is broken until
 	// Reset.
 	Unavailable
-	// Constraint: surely not applied, a constraint of the schema refused it;
-	// Error.Constraint says of which kind. The session is ready for Begin.
+	// Constraint: surely not applied, because a constraint of the schema refused it. Error.Constraint holds the kind of
+	// constraint. The session is ready for Begin.
 	Constraint
 	// Fatal: surely not applied, and no new try can help: a wrong password, a
 	// missing right, a statement that the server does not understand. It ends
@@ -134,8 +135,8 @@ type Error struct {
 	Constraint ConstraintKind // of class Constraint
 	Code       string         // the vendor's own code, such as 40001; empty if it has none
 	Op         string         // the operation, such as "commit"
-	// Final forbids the look-up by id: of class Unknown, and a look-up now could
-	// be believed wrongly, as when a primary committed but did not replicate.
+	// Final forbids the look-up by id after an error of class Unknown. A look-up now could give a wrong answer, for
+	// example if a primary committed but did not replicate.
 	Final bool
 	Err   error
 }
@@ -204,13 +205,12 @@ type Limits struct {
 	// Guarded is set if an optimistic database itself enforces Field.NonNegative at the
 	// commit.
 	Guarded bool
-	// Deferred is set if a transaction of the database is one call, so that the commit makes all changes.
-	// A record that the transaction has not read counts as found by Update and FindAndUpdate. The
-	// commit fills in the values that FindAndUpdate has returned of it. If the record is not there
-	// the commit is refused: class Constraint, ForeignKey; if it does not meet the condition:
-	// CheckFailed. What a session for loading inserts is inserted at once, unless it is there.
-	// FindAndUpdate with an Update that changes nothing has the commit read a record, which need
-	// not be there: then its fields are Null.
+	// Deferred is set if a transaction of the database is one call, so that the commit makes all changes. Update and
+	// FindAndUpdate count a record that the transaction has not read as found. The commit fills in the values that
+	// FindAndUpdate has returned for such a record. If the record is not there, the commit is refused: class
+	// Constraint, ForeignKey. If the record does not meet the condition, the kind is CheckFailed. A session for loading
+	// inserts each record at once, unless the record is there. FindAndUpdate with an Update that changes nothing makes
+	// the commit read a record. If that record is not there, its fields are Null.
 	Deferred bool
 	// Adds is set if the database can add to a Counter without reading it.
 	Adds bool
@@ -222,8 +222,8 @@ type Limits struct {
 	Simple bool
 }
 
-// Multiplexer is satisfied by a database of which one connection can have several
-// transactions under way. S is the session of one of its models.
+// Multiplexer is implemented by a database that can run several transactions on one connection at the same time. S is
+// the session of one of its models.
 type Multiplexer[S any] interface {
 	// Streams opens one connection and n sessions that share it. Each session is used by
 	// one goroutine at a time, and several may be used at once.

@@ -6,38 +6,37 @@ import (
 	"regexp"
 )
 
-// Driver holds what a database's folder says of it. A registry lists one Driver for each database.
+// Driver describes a database for the registry. A registry lists one Driver for each database.
 type Driver struct {
 	Schemes []string // of its URL; the first is the one to use
 	Also    []string // other names that people write, in lower case
-	// Foreign matches an address of the database as libraries and other tools write it; nil: none is known.
+	// Foreign matches an address of the database in the form of libraries and other tools; nil: no such form is known.
 	Foreign *regexp.Regexp
-	// About is the form of the URL, two spaces, and what the database is.
+	// About is the form of the URL, two spaces, and a description of the database.
 	About    string
 	Port     string // of a server whose address has none
 	Embedded bool   // it runs in this process
-	InMemory bool   // what it holds is in the memory of this process alone
+	InMemory bool   // its data are only in the memory of this process
 	File     bool   // its URL is the path of a file, which may be shown
-	// Place returns an error for a file that a run cannot make; nil: there is none.
+	// Place returns an error if a run cannot make the file of the URL; nil: the database has no such file.
 	Place func(url string) error
 	Open  func(ctx context.Context, url string) (Database, error)
-	// Check returns what Open would refuse without a connection; nil: Open makes none.
+	// Check returns the errors of Open that need no connection; nil: Open makes no connection.
 	Check func(url string) error
-	// Isolations are those that any such server has; none: it is not known. KeyValue is a
-	// key-value store that is not open. By these a dry run refuses what a server would.
+	// Isolations lists the isolations that every server of this database has; empty: they are not known. KeyValue is a
+	// key-value store that is not open. A dry run uses both to refuse the settings that a server would refuse.
 	Isolations Isolations
 	KeyValue   KV
 	Bindable   bool // connections to it can be made from a local address
-	// Alone sets in the query of a URL of several servers what reads one of them, whatever
-	// its role is; false: they hold no data. Nil: none can be read alone.
+	// Alone changes the query of a URL of several servers so that one of them can be read, whatever its role is. It
+	// returns false if the servers hold no data. Nil: no server can be read alone.
 	Alone func(query url.Values) bool
-	// Primary does the same for one server that answers only if it takes writes; nil: there
-	// may be several such servers.
+	// Primary does the same for one server that answers only if it takes writes; nil: several servers may take writes.
 	Primary func(query url.Values) bool
-	// OwnState, in the URL of one node, has the node answer from what it has, whether that is
-	// old or not; empty: it does anyway, or cannot.
+	// OwnState is a parameter of the URL of one node. It makes the node answer from its own data, even if they are old.
+	// Empty: the node does so anyway, or cannot.
 	OwnState string
-	// Claim claims an isolation without a database; nil: opening makes no database.
+	// Claim returns the promise at an isolation without a database; nil: opening the database creates nothing.
 	Claim func(isolation string) (Claim, error)
 }
 

@@ -20,10 +20,9 @@ type NamedLevel struct {
 	Level isolation.Level
 }
 
-// Isolated is satisfied by a database that lists its isolations, so that each can be
-// tried.
+// Isolated is implemented by a database that lists its isolations, so that each of them can be tried.
 type Isolated interface {
-	// IsolationNames are all names that Claim takes, as the database has them.
+	// IsolationNames returns all names that Claim accepts, as the database writes them.
 	IsolationNames() []string
 }
 
@@ -35,14 +34,14 @@ func (i Isolations) IsolationNames() (names []string) {
 	return names
 }
 
-// Name returns the name that Claim finds.
+// Name returns the database's own form of a name that Claim accepts.
 func (i Isolations) Name(name string) (string, error) {
 	c, err := i.Claim(name)
 	return c.Isolation, err
 }
 
-// Claim returns the promise at the isolation of this name: it may come in upper case and
-// with - or _ between its words. The empty name is the default.
+// Claim returns the promise at the isolation of this name. The name may be in upper case, and may have - or _ between
+// its words. The empty name is the default.
 func (i Isolations) Claim(name string) (Claim, error) {
 	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
 	own = strings.Join(strings.Fields(own), " ")

@@ -30,20 +30,18 @@ type KVSession interface {
 	Set(key, value []byte)
 	Delete(key []byte)
 
-	// Commit applies all writes at once, or none. From serializable on it does so only
-	// if no key that was read has changed since, absent keys included; at snapshot
-	// isolation, only if no key that is written has changed since the snapshot; below,
-	// always. A commit that is refused for this is Aborted. Only nil means that it is
-	// committed.
+	// Commit applies all writes at once, or none. From serializable on, it applies them only if no key that was read
+	// has changed since, absent keys included. At snapshot isolation, it applies them only if no key that is written
+	// has changed since the snapshot. Below snapshot isolation, it always applies them. A commit that is refused for
+	// such a change is Aborted. Only nil means that the transaction is committed.
 	Commit(ctx context.Context) error
 
 	// Rollback gives up the open transaction; without one it does nothing.
 	Rollback()
 
-	// Scan calls entry for each key with from ≤ key < to, in order and from one
-	// snapshot; entry must not keep its arguments. Scan may take several round trips. If
-	// writers keep its pages from coming from one snapshot, it returns an error of class
-	// Aborted, and a later Scan takes longer pages. It is no part of a transaction.
+	// Scan calls entry for each key with from ≤ key < to, in order and from one snapshot; entry must not keep its
+	// arguments. Scan may take several round trips. If writers prevent one snapshot of all pages, Scan returns an error
+	// of class Aborted, and a later Scan takes longer pages. Scan is not part of a transaction.
 	Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
 
 	// Reset drops the connection and opens a new one, once: the caller backs off
@@ -59,7 +57,7 @@ type Entry struct {
 	Found bool
 }
 
-// Ranger is satisfied by a key-value store whose transactions read ranges of keys.
+// Ranger is implemented by a key-value store whose transactions read ranges of keys.
 type Ranger interface {
 	// RangeSession opens a session as KVSession does.
 	RangeSession(ctx context.Context, options SessionOptions) (RangeSession, error)
@@ -77,7 +75,7 @@ type RangeSession interface {
 	Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
 }
 
-// Adder is satisfied by a key-value store that adds to a number without reading it.
+// Adder is implemented by a key-value store that adds to a number without reading it.
 type Adder interface {
 	// AddSession opens a session as KVSession does.
 	AddSession(ctx context.Context, options SessionOptions) (AddSession, error)
@@ -87,14 +85,14 @@ type Adder interface {
 type AddSession interface {
 	KVSession
 
-	// Add is remembered for Commit as Set is, and counts as one write. The commit adds
-	// delta to what the key holds at that moment: eight bytes, a little-endian number in
-	// two's complement, which wraps when it overflows. A key that is not there counts as
-	// zero and is made; a shorter value is extended with zero bytes, a longer one is cut.
+	// Add is remembered for Commit as Set is, and counts as one write. The commit adds delta to the value of the key at
+	// that moment: eight bytes, a little-endian number in two's complement, which wraps when it overflows. A key that
+	// is not there counts as zero and is created. A shorter value is extended with zero bytes, and a longer value is
+	// cut.
 	//
-	// It is no read: two transactions that add to one key do not conflict. It is a write
-	// to those that have read the key. Writes of one transaction to one key apply in the
-	// order of their calls, and no Read of it sees them.
+	// Add is not a read: two transactions that add to one key do not conflict. For a transaction that has read the key,
+	// Add is a write. Writes of one transaction to one key apply in the order of their calls, and no Read of the
+	// transaction sees them.
 	Add(key []byte, delta int64)
 }
 

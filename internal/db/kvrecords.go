@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// RecordsOf returns the database as one of records: the database itself, or an adapter
-// over an ordered key-value store. It returns false for a database of any other model.
+// RecordsOf returns the database as a database of records: the database itself, or an adapter over an ordered key-value
+// store. It returns false for a database of any other model.
 //
-// In the adapter a record is one key, which is the collection's name, a slash and the id: a
-// text as it is, a number in sixteen hexadecimal digits. The codec describes its value.
+// The adapter stores a record under one key: the collection's name, a slash and the id. A text id is stored as it is,
+// and a number in sixteen hexadecimal digits. The codec describes the value.
 func RecordsOf(database Database) (Records, bool) {
 	if d, ok := database.(Records); ok {
 		return d, true
@@ -30,7 +30,7 @@ func RecordsOf(database Database) (Records, bool) {
 	return store, true
 }
 
-// kvRecords is an ordered key-value store as a database of records.
+// kvRecords makes an ordered key-value store a database of records.
 type kvRecords struct {
 	KV
 	guarded bool // the store enforces the constraints of the collections by itself
@@ -47,8 +47,8 @@ func (d *kvRecords) Limits() Limits {
 	return l
 }
 
-// Declare implements Declarer. The spaces are collections of numbers or of one text: in a
-// ledger there is nothing to constrain.
+// Declare implements Declarer. It declares the collections of numbers or of one text: a ledger has nothing to
+// constrain.
 func (d *kvRecords) Declare(collections ...*Collection) error {
 	store, ok := d.KV.(Constrainer)
 	if !ok {
@@ -89,15 +89,15 @@ func (d *kvRecords) Exists(ctx context.Context, c *Collection) (there bool, err 
 	return there, err
 }
 
-// Create implements Records: a collection is there with its first record.
+// Create implements Records. It does nothing, because a collection exists from its first record on.
 func (*kvRecords) Create(context.Context, *Collection) error { return nil }
 
 // dropKeys is the number of keys that Drop finds at a time. dropBatch bounds the keys that one
 // transaction deletes.
 const dropKeys, dropBatch = 10_000, 1000
 
-// Drop implements Records. It scans for some keys, deletes them and scans again: not every
-// store can go on with the scan of one snapshot when it has been written to.
+// Drop implements Records. It scans for some keys, deletes them and scans again, because some stores cannot continue
+// the scan of one snapshot after a write.
 func (d *kvRecords) Drop(ctx context.Context, c *Collection) (err error) {
 	s, err := d.KVSession(ctx, SessionOptions{Mode: Pipelined})
 	if err != nil {
@@ -148,9 +148,9 @@ func (d *kvRangeRecords) RecordRangeSession(ctx context.Context, o SessionOption
 	return &kvRecordSession{kv: s, ranges: s, guarded: d.guarded, loading: o.Loading}, err
 }
 
-// kvRecordSession is a RecordRangeSession on a session of an ordered key-value store. What
-// a transaction has read and written stays in keys and found, so that a change of a record
-// that was found before makes no round trip.
+// kvRecordSession is a RecordRangeSession on a session of an ordered key-value store. The fields keys and found hold
+// the records that a transaction has read and written. So a change of a record that was found before makes no round
+// trip.
 type kvRecordSession struct {
 	kv      KVSession
 	ranges  RangeSession // nil: the store reads no ranges
@@ -166,7 +166,7 @@ type kvRecordSession struct {
 	count    int // of the places that the transaction has used
 	places   []place
 	keys     [][]byte // by place
-	found    []Entry  // by place: what is there for the transaction, its own writes included
+	found    []Entry  // by place: the entry as the transaction sees it, its own writes included
 	made     [][]byte // by place: the value that the transaction has written
 	at       []int    // the places of the ids of one call
 	reserved *Collection
@@ -201,8 +201,8 @@ type place struct {
 	number int64 // the id, unless it is a text
 }
 
-// known returns the place of a record that the transaction has read or written; -1 if there is
-// none. It looks at the place near first.
+// known returns the place of a record that the transaction has read or written; -1 if there is none. It tries the place
+// near first.
 func (s *kvRecordSession) known(c *Collection, id *Value, near int) int {
 	if near < s.count && s.is(near, c, id) {
 		return near
@@ -215,7 +215,7 @@ func (s *kvRecordSession) known(c *Collection, id *Value, near int) int {
 	return -1
 }
 
-// is reports whether a place is a record's.
+// is reports whether a place belongs to a record.
 func (s *kvRecordSession) is(at int, c *Collection, id *Value) bool {
 	p := &s.places[at]
 	if p.of != c {
@@ -227,8 +227,8 @@ func (s *kvRecordSession) is(at int, c *Collection, id *Value) bool {
 	return p.number == id.Int
 }
 
-// read finds the places of records, and reads those that are not known yet in one round trip,
-// together with the one that is reserved.
+// read finds the places of records. It reads the records that are not known yet in one round trip, together with the
+// reserved record.
 func (s *kvRecordSession) read(ctx context.Context, c *Collection, ids []Value) error {
 	if s.readOnly {
 		s.count = 0
@@ -263,7 +263,7 @@ func (s *kvRecordSession) read(ctx context.Context, c *Collection, ids []Value) 
 	return err
 }
 
-// Find implements RecordSession. The ids in the records are those that were given.
+// Find implements RecordSession. The ids in the records are the ids of the call.
 func (s *kvRecordSession) Find(ctx context.Context, c *Collection, ids []Value, out []Record) error {
 	if err := s.read(ctx, c, ids); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (s *kvRecordSession) Find(ctx context.Context, c *Collection, ids []Value, 
 	return nil
 }
 
-// record decodes what was found.
+// record decodes a found entry.
 func (s *kvRecordSession) record(c *Collection, id Value, e *Entry) Record {
 	if !e.Found {
 		return Record{}
@@ -381,17 +381,17 @@ func (s *kvRecordSession) Update(ctx context.Context, u *Update, ids, args []Val
 	return found, nil
 }
 
-// unseen reports whether the store adds for an update.
+// unseen reports whether the store applies an update by adding.
 func (s *kvRecordSession) unseen(u *Update) bool {
 	return u.Unseen && s.adds != nil && u.Collection.Counter
 }
 
-// whole reports whether nothing of what was there stays.
+// whole reports whether an update replaces all fields of a record.
 func (u *Update) whole() bool {
 	return len(u.Set) == len(u.Collection.Fields) && u.AtLeast == 0 && u.Collection.List == ""
 }
 
-// written are the fields of a record that an update writes as a whole.
+// written returns the fields of a record that an update writes as a whole.
 func (s *kvRecordSession) written(u *Update, args []Value) []Value {
 	ordered := true
 	for i, field := range u.Set {
@@ -548,10 +548,10 @@ func (s *kvRecordSession) Close() error { return s.kv.Close() }
 
 const hexDigits = "0123456789abcdef"
 
-// appendPrefix appends what all keys of the collection begin with.
+// appendPrefix appends the prefix of all keys of the collection.
 func (c *Collection) appendPrefix(dst []byte) []byte { return append(append(dst, c.Name...), '/') }
 
-// behind appends the first key behind all keys of the collection.
+// behind appends the first key after all keys of the collection.
 func (c *Collection) behind(dst []byte) []byte { return append(append(dst, c.Name...), '/'+1) }
 
 // appendKey appends the key of a record.
@@ -569,8 +569,8 @@ func (c *Collection) appendKey(dst []byte, id *Value) []byte {
 	return append(dst, digits[:]...)
 }
 
-// idOf returns the id of a key. A key that no id of the collection makes has a Null id, with
-// the rest of the key as its text.
+// idOf returns the id of a key. If no id of the collection makes this key, the id is Null, with the rest of the key as
+// its text.
 func (c *Collection) idOf(key []byte) Value {
 	text := key[len(c.Name)+1:]
 	if c.ID == Text {
@@ -618,8 +618,8 @@ func (c *Collection) layout() layout {
 	return numbers
 }
 
-// Encode appends the value of a record. In a mixed one a number is a varint, and a text has its
-// length before it, as a uvarint.
+// Encode appends the value of a record. In the mixed layout a number is a varint, and a text follows its length, which
+// is a uvarint.
 func (c *Collection) Encode(dst []byte, fields []Value) []byte {
 	switch c.layout() {
 	case counter:

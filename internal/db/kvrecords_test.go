@@ -25,8 +25,8 @@ var (
 	replace  = &db.Update{Collection: accounts, Set: []int{1, 2}}
 )
 
-// counted is a key-value store that counts the round trips of its sessions. It hides what
-// else the store can do.
+// counted is a key-value store that counts the round trips of its sessions. It hides the other capabilities of the
+// store.
 type counted struct {
 	db.KV
 	reads int
@@ -102,7 +102,7 @@ func fill(t *testing.T, s db.RecordSession) {
 	}
 }
 
-// contents are the records of a collection, in the order of a scan.
+// contents returns the records of a collection, in the order of a scan.
 func contents(t *testing.T, s db.RecordSession, c *db.Collection) string {
 	t.Helper()
 	var list []string

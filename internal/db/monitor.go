@@ -14,16 +14,15 @@ type Monitored interface {
 	Monitor() Monitor
 }
 
-// Monitor asks a database what it measures of itself, over connections of its own, so that
-// nobody else waits for it. It is used by one goroutine at a time.
+// Monitor asks a database for its own measurements, over connections of its own, so that nobody else waits for it. It
+// is used by one goroutine at a time.
 type Monitor interface {
-	// Interval is the time between two questions: a second, or more where the database
-	// measures less often.
+	// Interval returns the time between two questions: a second, or more if the database measures less often.
 	Interval() time.Duration
 	// Metrics returns the metrics of a Sample, the same each time.
 	Metrics() []Metric
-	// Sample asks now, and connects again where that is needed. An error of class Fatal says
-	// that there will never be an answer, as where a right is missing.
+	// Sample asks now, and connects again if necessary. An error of class Fatal means that there will never be an
+	// answer, for example because a right is missing.
 	Sample(ctx context.Context) (Sample, error)
 	Close()
 }
@@ -35,8 +34,7 @@ type Metric struct {
 	// Chart is the title of its chart, with the unit. Neighbors with one title share a chart;
 	// empty: it is not drawn.
 	Chart string
-	// Counter is set if the database counts it since its start. It is kept as the growth
-	// per second.
+	// Counter is set if the value counts since the start of the database. It is kept as the growth per second.
 	Counter bool
 	// Scale is the value of one unit of the chart; 0: the unit is in Name.
 	Scale float64
@@ -47,7 +45,7 @@ const Megabyte = 1e6
 
 // Sample is one answer.
 type Sample struct {
-	Server string // that answered, without secrets; empty: it is all of them
+	Server string // the server that answered, without secrets; empty: all servers
 	// Fresh is set if counters cannot be compared with the sample before, because another
 	// server or another connection answered.
 	Fresh  bool

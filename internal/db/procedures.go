@@ -20,8 +20,8 @@ type Procedures interface {
 	// Define makes the procedures that are not there.
 	Define(ctx context.Context, procedures ...*Procedure) error
 
-	// ProcedureSession opens a session. Several calls are under way on one connection
-	// where the database also satisfies Multiplexer[ProcedureSession].
+	// ProcedureSession opens a session. If the database also implements Multiplexer[ProcedureSession], several calls
+	// can be under way on one connection.
 	ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error)
 }
 
@@ -47,7 +47,7 @@ type Language string
 // The languages that databases have in common.
 const (
 	PLpgSQL Language = "plpgsql" // its result comes from RETURNS TABLE or is one scalar
-	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
+	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result has the rows of all its SELECTs without INTO
 	// Library is the language of a procedure that the server loads from a library of its own. The text
 	// has the statements that the library calls, one a line: a name, a space, and SQL in which :0 is
 	// the first argument. A call with zeros changes nothing.
@@ -63,9 +63,8 @@ type Procedure struct {
 	Texts   map[Language]string
 }
 
-// NewProcedure gives a procedure its name, which is prefix and a digest of its texts,
-// so that it need never be replaced while another version of this program calls its
-// own. PROCEDURE_NAME in a text stands for it.
+// NewProcedure returns a procedure. Its name is prefix and a digest of its texts. So another version of this program
+// can use its own procedure at the same time. PROCEDURE_NAME in a text stands for the name.
 func NewProcedure(prefix string, params, columns []Type, texts map[Language]string) *Procedure {
 	digest := fnv.New32a()
 	for _, language := range slices.Sorted(maps.Keys(texts)) {
@@ -78,9 +77,9 @@ func NewProcedure(prefix string, params, columns []Type, texts map[Language]stri
 	return p
 }
 
-// ReadProcedure is NewProcedure with the texts in the files NAME.plpgsql.sql and NAME.psm.sql. These are
-// templates (package text/template) of the dialect and of a variant of the procedure, and
-// part of the program: one that cannot be read is its mistake.
+// ReadProcedure is NewProcedure with the texts in the files NAME.plpgsql.sql and NAME.psm.sql. These files are
+// templates (package text/template) of the dialect and of a variant of the procedure. They are part of the program, so
+// ReadProcedure panics if it cannot read a file.
 func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string, params, columns []Type) *Procedure {
 	texts := map[Language]string{}
 	for _, language := range []Language{PLpgSQL, PSM} {
@@ -97,8 +96,8 @@ func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string,
 	return NewProcedure(prefix, params, columns, texts)
 }
 
-// ProceduresOf returns the database as one of stored procedures, if it takes one of
-// the languages that p is written in.
+// ProceduresOf returns the database as a database of stored procedures, if it takes one of the languages that p is
+// written in.
 func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
 	sql, ok := database.(SQL)
 	if ok && sql.Dialect().Procedures != nil && p.Texts[sql.Dialect().Procedures.Language] != "" {
@@ -118,7 +117,7 @@ func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
 type ProcedureDialect struct {
 	Language Language
 	Call     string // before the name, such as "CALL "
-	Exists   string // the code of the error that a procedure of the name is there; empty: the texts say what then
+	Exists   string // the code of the error that a procedure with this name exists; empty: the texts replace it
 }
 
 // sqlProcedures is a SQL database that has stored procedures.

@@ -13,7 +13,7 @@ type Records interface {
 	// Create makes a collection with the constraints of its fields, unless it is there.
 	Create(ctx context.Context, c *Collection) error
 
-	// Drop removes a collection with all its records. One that is not there is no error.
+	// Drop removes a collection with all its records. It returns nil if the collection is not there.
 	Drop(ctx context.Context, c *Collection) error
 
 	// RecordSession opens a session: one client, used by one goroutine at a time.
@@ -54,13 +54,13 @@ type Collection struct {
 	// Fresh is set if each transaction changes another record before it inserts one, so that no two
 	// transactions that commit insert one id. Then an optimistic database does not look for the id.
 	Fresh bool
-	// Group is the number of hexadecimal digits at the beginning of the id that are the id of a record of
-	// another collection. A partitioned database keeps both together; 0: it places each by its id.
+	// Group is the number of hexadecimal digits at the beginning of the id that are the id of a record of another
+	// collection. A partitioned database keeps both records together; 0: it places each record by its own id.
 	Group int
-	// From is the collection whose record each item of the list names by its first field. The item's last
-	// field is the field Copied of that record as the transaction leaves it. A database may take it from
-	// there, and then not from the arguments. Whoever inserts an id once more names the same records,
-	// or has no list. Nil: nothing is copied.
+	// From is the collection whose record each item of the list names by its first field. The item's last field is a
+	// copy of the field Copied of that record, as the transaction leaves it. A database may take the copy from the
+	// record instead of the arguments. A second insert of the same id must name the same records, or have no list. Nil:
+	// nothing is copied.
 	From   *Collection
 	Copied int
 }
@@ -79,7 +79,7 @@ const ID = 0
 // Width returns the number of values before the list: the id and the fields.
 func (c *Collection) Width() int { return 1 + len(c.Fields) }
 
-// Record is the result of a look for a record.
+// Record is the result of a look-up of one record.
 type Record struct {
 	Found bool
 	// Values are the id, the fields, and then the fields of each record of the list.
@@ -92,11 +92,11 @@ type Update struct {
 	Collection *Collection
 	AtLeast    int   // the field that must be at least the first argument; 0: none
 	Add        []int // the next arguments are added to these fields
-	Append     []int // the next ones are put behind the texts of these, if Limits.Deferred is set
-	Set        []int // the last ones replace the values of these
-	// Unseen lets Update add to a Counter without finding it, if Limits.Adds is set: a record that
-	// is not there counts as found and is made, unless Limits.Simple is set. FindAndUpdate reads
-	// the record, and then adds in the same way.
+	Append     []int // the next arguments are put behind the texts of these fields, if Limits.Deferred is set
+	Set        []int // the last arguments replace the values of these fields
+	// Unseen lets Update add to a Counter without finding it, if Limits.Adds is set. A record that is not there then
+	// counts as found and is made, unless Limits.Simple is set. FindAndUpdate reads the record, and then adds in the
+	// same way.
 	Unseen bool
 }
 
@@ -116,8 +116,7 @@ func (u *Update) Arguments() int {
 // After an error from any method the transaction is over. If the class is
 // Unknown or Unavailable the session must be Reset before anything else.
 type RecordSession interface {
-	// Begin starts a transaction. With readOnly it writes nothing and the
-	// database may know it.
+	// Begin starts a transaction. A readOnly transaction writes nothing, and the database may rely on it.
 	Begin(ctx context.Context, readOnly bool) error
 
 	// Reserve announces, before the first Find of a transaction, that it will insert a record.
@@ -132,13 +131,13 @@ type RecordSession interface {
 	// An id that is there already is refused: class Constraint, UniqueKey.
 	Insert(ctx context.Context, c *Collection, records ...[]Value) error
 
-	// Update changes the records with these ids in one round trip. args are the arguments
-	// of one after another. found is how many there were that met the condition.
+	// Update changes the records with these ids in one round trip. args are the arguments of each record, one record
+	// after another. found is the number of records that were there and met the condition.
 	Update(ctx context.Context, u *Update, ids, args []Value) (found int, err error)
 
-	// FindAndUpdate changes one record and returns it as it was before, valid until the
-	// next Begin. From then on no other transaction changes it before this one has ended.
-	// It is not Found if it is not there or does not meet the condition.
+	// FindAndUpdate changes one record and returns its values before the change, valid until the next Begin. No other
+	// transaction changes the record until this transaction has ended. The result is not Found if the record is not
+	// there or does not meet the condition.
 	FindAndUpdate(ctx context.Context, u *Update, id Value, args []Value) (before Record, err error)
 
 	// Commit ends the transaction. Only nil means that it is committed.
@@ -147,10 +146,9 @@ type RecordSession interface {
 	// Rollback gives up the open transaction; without one it does nothing.
 	Rollback(ctx context.Context) error
 
-	// Scan calls record for at most limit records, in the order of the ids, beginning with the
-	// id from. A Null from is the first id, and limit 0 is all. The
-	// values are valid until record returns. In a transaction the records are of its
-	// snapshot. Without one they may be of several moments.
+	// Scan calls record for at most limit records, in the order of the ids, beginning with the id from. A Null from is
+	// the first id, and limit 0 is all. The values are valid until record returns. In a transaction the records are
+	// from its snapshot. Without a transaction they may be from several moments.
 	Scan(ctx context.Context, c *Collection, from Value, limit int, record func(values []Value) error) error
 
 	// Reset drops the connection and connects again, once: the caller backs off and calls
@@ -167,8 +165,7 @@ type RecordRanger interface {
 	RecordRangeSession(ctx context.Context, options SessionOptions) (RecordRangeSession, error)
 }
 
-// RecordRange is a condition on records: From ≤ id < To, and where Field is not 0 that
-// this field is less than Below.
+// RecordRange is a condition on records: From ≤ id < To. If Field is not 0, this field must also be less than Below.
 type RecordRange struct {
 	From, To Value
 	Field    int // its place among the values
@@ -184,7 +181,6 @@ type RecordRangeSession interface {
 	// the session. An error of record ends the transaction and is returned.
 	Range(ctx context.Context, c *Collection, r RecordRange, record func(values []Value) error) error
 
-	// Delete removes the records with these ids in one round trip. found is how many
-	// there were.
+	// Delete removes the records with these ids in one round trip. found is the number of records that were there.
 	Delete(ctx context.Context, c *Collection, ids []Value) (found int, err error)
 }

@@ -17,8 +17,8 @@ type Transactor interface {
 	Reset(ctx context.Context) error
 }
 
-// Repeat carries out one transaction, again while it may, whatever became of it before: what
-// change writes must be the same every time. A stop error of change ends it.
+// Repeat carries out one transaction, and repeats it after an error that allows a new try. An earlier try may have been
+// applied, so change must write the same every time. If change returns stop, Repeat ends.
 func Repeat(ctx context.Context, s Transactor, stop error, change func() error) error {
 	var lost error // why the session could not be reset
 	for try := 1; ; try++ {

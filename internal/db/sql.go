@@ -125,7 +125,7 @@ type Statement struct {
 	SQL     string
 	Params  []Type
 	Columns []Type // of the rows it returns; none for a statement that returns no rows
-	// Counted asks for Result.Affected. A Counted statement has no Columns and calls no
+	// Counted requests the number of affected rows in Result.Affected. A Counted statement has no Columns and calls no
 	// procedure. It may cost a round trip beside statements that return rows.
 	Counted bool
 }
@@ -154,8 +154,8 @@ type Dialect struct {
 	IntegerType string             // a signed 64-bit integer: BIGINT
 	DecimalType string             // exact money, such as NUMERIC(20,2); else an integer type
 	TextType    func(length int) string
-	// CharType is text of a fixed length and TimestampType a moment without a zone,
-	// where they are not CHAR(length) and TIMESTAMP.
+	// CharType is a text of a fixed length, and TimestampType is a moment without a zone. They are set if the types are
+	// not CHAR(length) and TIMESTAMP.
 	CharType      func(length int) string
 	TimestampType string
 	TableOptions  string // after the closing bracket of CREATE TABLE
@@ -168,7 +168,7 @@ type Dialect struct {
 	// Upsert is an INSERT that changes an existing row with its key; nil if the database has
 	// none.
 	Upsert *UpsertDialect
-	// JoinFunction puts texts behind each other, such as CONCAT; empty where || does.
+	// JoinFunction is the function that joins texts, such as CONCAT; empty: the operator || joins them.
 	JoinFunction string
 	// Procedures is the syntax of stored procedures; nil if the database has none. Several
 	// result sets of one call are one Result.

@@ -33,9 +33,8 @@ func TestCommitOutcomesUnderNodeFaults(t *testing.T) {
 	}
 }
 
-// testControllerKilled lets sessions append to their own chains of keys through the death of
-// each node, and its return. Every commit that was acknowledged must be there, and what was
-// unknown is looked up.
+// testControllerKilled kills and restarts each node while sessions append to their own chains of keys. Every
+// acknowledged commit must be there, and every unknown commit is looked up.
 func testControllerKilled(t *testing.T, c *cluster.Cluster) {
 	const sessions = 16
 	d := openDatabase(t, c.URL())
@@ -94,8 +93,8 @@ func testControllerKilled(t *testing.T, c *cluster.Cluster) {
 	t.Logf("%d commits were unknown, of which %d had been applied", unknown.Load(), applied.Load())
 }
 
-// testPaused: a commit to servers that are frozen ends with the time-out and is unknown, a
-// read is not, and a reset fails until they go on.
+// testPaused checks calls to frozen servers. A commit ends with the time-out and is unknown. A read has a known
+// outcome. A reset fails until the servers go on.
 func testPaused(t *testing.T, c *cluster.Cluster) {
 	ctx := t.Context()
 	d := openDatabase(t, c.URL()+"?timeout=2s")
@@ -136,7 +135,7 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testMajorityLost: without a majority of the coordinators there is no database.
+// testMajorityLost checks that there is no database without a majority of the coordinators.
 func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

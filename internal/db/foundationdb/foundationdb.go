@@ -20,25 +20,23 @@ import (
 )
 
 const (
-	// maxValue is FoundationDB's limit for a value, and maxCommit leaves room below its
-	// 10,000,000 bytes of a transaction for what it adds to each key: its conflict range has
-	// the key twice (https://apple.github.io/foundationdb/known-limitations.html).
+	// maxValue is FoundationDB's limit for a value. maxCommit is below FoundationDB's limit of 10,000,000 bytes for a
+	// transaction. It leaves room for the conflict range of each key, which has the key twice
+	// (https://apple.github.io/foundationdb/known-limitations.html).
 	maxValue, maxCommit = 100_000, 5_000_000
 	maxWrites           = 10_000
 
-	// probeTimeout bounds the question whether the cluster answers.
+	// probeTimeout bounds the wait for a read version of the cluster.
 	probeTimeout = 5 * time.Second
-	// statusTimeout bounds a question for the status, which the cluster collects from all
-	// processes.
+	// statusTimeout bounds a request for the status, which the cluster collects from all processes.
 	statusTimeout = 10 * time.Second
 )
 
-// snapshotReads is the isolation at which nothing that was read conflicts.
+// snapshotReads is the isolation at which no read conflicts.
 const snapshotReads = "snapshot reads"
 
-// isolations are what FoundationDB's documentation calls them. A snapshot read adds no read
-// conflict range, so that two transactions which read and write one key both commit: the
-// reads come from one version, and updates are lost.
+// isolations have the names of FoundationDB's documentation. A snapshot read adds no read conflict range, so two
+// transactions that read and write one key both commit. The reads come from one version, and updates are lost.
 var isolations = db.Isolations{
 	Product: "FoundationDB",
 	Source:  "https://apple.github.io/foundationdb/developer-guide.html (Transaction basics: strict serializability; Snapshot reads)",
@@ -48,13 +46,12 @@ var isolations = db.Isolations{
 	},
 }
 
-// Database is a FoundationDB cluster. It satisfies db.KV, db.Adder, db.Ranger,
-// db.Footprinter and db.Monitored.
+// Database is a FoundationDB cluster. It implements db.KV, db.Adder, db.Ranger, db.Footprinter and db.Monitored.
 type Database struct {
 	config   config
 	cluster  clusterFile
-	clients  []fdb.Database // one a thread of the library
-	sessions atomic.Uint32  // opened so far
+	clients  []fdb.Database // one for each thread of the library
+	sessions atomic.Uint32  // the number of sessions opened so far
 	closed   atomic.Bool
 }
 
@@ -82,7 +79,7 @@ func CheckURL(url string) error {
 //	    [&external_client=FILE&external_clients=FOLDER&client_threads=N]
 //	fdb:?connection=DESCRIPTION:ID@HOST:PORT,HOST:PORT[&timeout=5s]…
 //
-// and returns when it has given a read version. timeout is of each transaction.
+// and returns when the cluster has given a read version. timeout applies to each transaction.
 func Open(ctx context.Context, url string) (db.Database, error) {
 	c, err := readURL(url)
 	if err != nil {
@@ -108,10 +105,10 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 	return d, nil
 }
 
-// client opens the cluster once. By its connection string, and not by its file, because the
-// binding keeps what it has opened by a file for the life of the process, and frees it
-// twice when it is closed; the garbage collector takes one that was opened so. It follows
-// the cluster when its coordinators change, and leaves the file as it is.
+// client opens the cluster once. It uses the connection string and not the file. The binding keeps a database that was
+// opened by a file for the life of the process, and frees it twice when it is closed. The garbage collector frees a
+// database that was opened by a connection string. Such a database follows the cluster when its coordinators change,
+// and does not write the file.
 func (d *Database) client() (fdb.Database, error) {
 	client, err := fdb.OpenWithConnectionString(d.cluster.connection)
 	if err != nil {
@@ -141,10 +138,10 @@ func (d *Database) probe(ctx context.Context, client fdb.Database, limit time.Du
 	return nil
 }
 
-// dialTimeout bounds the look whether a coordinator's port is open.
+// dialTimeout bounds the check whether a coordinator's port is open.
 const dialTimeout = 500 * time.Millisecond
 
-// unreachable makes the error of a cluster that gave no read version within limit.
+// unreachable returns the error of a cluster that gave no read version within limit.
 func (d *Database) unreachable(ctx context.Context, err error, limit time.Duration) error {
 	const op = "ask FoundationDB for a read version"
 	if ctx.Err() != nil {
@@ -171,7 +168,7 @@ func (d *Database) unreachable(ctx context.Context, err error, limit time.Durati
 	return e
 }
 
-// source is the origin of the addresses of the coordinators.
+// source returns the origin of the addresses of the coordinators.
 func (c *config) source() string {
 	if c.connection != "" {
 		return "the connection in the URL"
@@ -179,8 +176,7 @@ func (c *config) source() string {
 	return c.file
 }
 
-// Close refuses new sessions and resets from now on. The connections go when the last
-// session is forgotten.
+// Close refuses new sessions and resets from now on. The connections end when the last session is freed.
 func (d *Database) Close() error {
 	d.closed.Store(true)
 	return nil
@@ -205,7 +201,7 @@ func (*Database) IsolationNames() []string { return isolations.IsolationNames() 
 // Claim implements db.Database.
 func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
-// statusKey is where a transaction reads the machine-readable status
+// statusKey is the key under which a transaction reads the machine-readable status
 // (https://apple.github.io/foundationdb/mr-status.html).
 const statusKey = "\xff\xff/status/json"
 
@@ -235,7 +231,7 @@ func (d *Database) status(ctx context.Context) (status, error) {
 	return s, nil
 }
 
-// Info asks the cluster what it is.
+// Info reads the description of the cluster from its status.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	s, err := d.status(ctx)
 	if err != nil {
@@ -256,12 +252,12 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 // monitor reads the status.
 type monitor struct{ database *Database }
 
-// Monitor implements db.Monitored: transactions, lag, queues and latencies, and as the state
-// roles, lag and recovery.
+// Monitor implements db.Monitored. The metrics are transactions, lag, queues and latencies. The state holds roles, lag
+// and recovery.
 func (d *Database) Monitor() db.Monitor { return monitor{d} }
 
-// Interval implements db.Monitor. It is that in which the processes report to the status
-// (WORKER_LOGGING_INTERVAL of flow/Knobs).
+// Interval implements db.Monitor. The processes report to the status in the same interval (WORKER_LOGGING_INTERVAL of
+// flow/Knobs).
 func (monitor) Interval() time.Duration { return 5 * time.Second }
 func (monitor) Metrics() []db.Metric    { return metrics() }
 func (monitor) Close()                  {}
@@ -276,9 +272,8 @@ func (m monitor) Sample(ctx context.Context) (db.Sample, error) {
 	return db.Sample{Values: s.values(), State: state}, err
 }
 
-// Footprint returns the bytes of all keys and values, of one copy, as the data distributor
-// estimates them: the space on the disks also has the other copies, the logs, and what the
-// storage engine keeps free.
+// Footprint returns the bytes of all keys and values in one copy, as the data distributor estimates them. The space on
+// the disks also holds the other copies, the logs, and the free space of the storage engine.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	s, err := d.status(ctx)
 	if err == nil && s.Cluster.Data.KVBytes == 0 {

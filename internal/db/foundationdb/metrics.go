@@ -17,8 +17,8 @@ const (
 	chartMoving       = "Data that is being moved, MB"
 )
 
-// measurement is a metric and where the status has it; nil is not known. All are of the
-// whole cluster, and what is a rate the cluster has measured itself.
+// measurement is a metric and its place in the status; nil is not known. All metrics are about the whole cluster. The
+// cluster itself measures the rates.
 type measurement struct {
 	db.Metric
 	of func(*status) *float64

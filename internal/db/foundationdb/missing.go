@@ -11,7 +11,7 @@ import (
 // Open returns the error of CheckURL.
 func Open(_ context.Context, url string) (db.Database, error) { return nil, CheckURL(url) }
 
-// CheckURL returns an error for a wrong URL, and else for the missing library.
+// CheckURL returns an error for a wrong URL. For any other URL it returns the error of Missing.
 func CheckURL(url string) error {
 	if _, err := readURL(url); err != nil {
 		return err

@@ -14,15 +14,14 @@ import (
 	"stroppy/internal/db"
 )
 
-// The C library is set up once in a process: its API version and its options cannot be
-// changed afterwards.
+// The C library is set up once in a process. Its API version and its options cannot be changed afterwards.
 var setUp struct {
 	sync.Mutex
 	done bool
 	with library
 }
 
-// start sets the library up with these options, or sees that it was set up with the same.
+// start sets the library up with these options. It returns an error if the library was set up with other options.
 func (l library) start() error {
 	setUp.Lock()
 	defer setUp.Unlock()
@@ -68,7 +67,7 @@ func (l library) start() error {
 
 const openLibrary = "set up FoundationDB's client library"
 
-// numberOf is the code of a library's error; 0 of another error.
+// numberOf returns the code of a library's error; 0 for another error.
 func numberOf(err error) int {
 	if e, ok := errors.AsType[fdb.Error](err); ok {
 		return e.Code
@@ -76,7 +75,7 @@ func numberOf(err error) int {
 	return 0
 }
 
-// said is the library's text of an error, without the code, which the caller shows.
+// said returns the library's text of an error without the code, because the caller shows the code.
 func said(err error) error {
 	number := numberOf(err)
 	if c, known := codeOf(number); known {
@@ -85,8 +84,8 @@ func said(err error) error {
 	return err
 }
 
-// canceller cancels a transaction. The binding frees one that nobody refers to any more,
-// even while it is in a call.
+// canceller returns a function that cancels a transaction. The function refers to the transaction, because the binding
+// frees a transaction without references even during a call.
 func canceller(tr fdb.Transaction) func() {
 	return func() {
 		tr.Cancel()
@@ -94,7 +93,7 @@ func canceller(tr fdb.Transaction) func() {
 	}
 }
 
-// whileUsed has a transaction cancelled when ctx ends, and keeps it until end is called.
+// whileUsed cancels a transaction when ctx ends, and keeps the transaction until end is called.
 func whileUsed(ctx context.Context, tr fdb.Transaction) (end func()) {
 	stop := context.AfterFunc(ctx, canceller(tr))
 	return func() {

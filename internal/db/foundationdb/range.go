@@ -20,8 +20,8 @@ func (d *Database) RangeSession(ctx context.Context, options db.SessionOptions) 
 	return s.(*session), nil
 }
 
-// Range implements db.RangeSession. The library adds the whole range to the read conflict
-// ranges, as Read does a key; a range that a snapshot read reads conflicts with nothing.
+// Range implements db.RangeSession. The library adds the whole range to the read conflict ranges, as Read adds a key.
+// The range of a snapshot read conflicts with nothing.
 func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	const op = "read a range"
 	if err := s.CheckRead(ctx, nil, nil); err != nil {

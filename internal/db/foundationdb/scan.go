@@ -15,32 +15,30 @@ import (
 )
 
 const (
-	// renewAfter bounds the time that a scan reads at one version, which is valid for five seconds.
+	// renewAfter bounds the time for which a scan reads at one version, which is valid for five seconds.
 	renewAfter = 3 * time.Second
 	// pageTimeout bounds one transaction of a scan.
 	pageTimeout = 10 * time.Second
-	// pageEntries bounds a page: between two pages the age of the version is looked at.
+	// pageEntries bounds a page: the scan checks the age of the version between two pages.
 	pageEntries = 100
 )
 
 // scan reads a range page by page.
 type scan struct {
 	tr      fdb.Transaction
-	version int64              // at which pages are read
-	since   time.Time          // when it was given
-	from    []byte             // of the whole range
-	at, to  []byte             // of what is not read yet
-	ahead   *fdb.RangeIterator // from at on; nil: none yet at this version
+	version int64              // the version at which pages are read
+	since   time.Time          // the time when the version was given
+	from    []byte             // the start of the whole range
+	at, to  []byte             // the range that is not read yet
+	ahead   *fdb.RangeIterator // the entries from at on; nil: none yet at this version
 }
 
-// Scan reads pages at one version while that is good. Then it takes a newer one, if nothing
-// of what it has read was changed in between, so that all it read stands at the newer
-// version too: a commit without writes says so, which conflicts with whatever was written
-// to that range since the older version. So a scan of any length is one snapshot, that of
-// its last version; where something was changed in what it had read, it is Aborted.
+// Scan reads pages at one version until the version is too old. Then it takes a newer version, if nothing that it has
+// read was changed in between. A commit without writes checks this: it conflicts with every write to the range since
+// the older version. So all entries are correct at the newer version too, and a scan of any length is one snapshot. If
+// an entry that was read has changed, the scan is Aborted.
 //
-// An empty to is the end of all keys. An error of entry's own ends the scan and is returned
-// as it is.
+// An empty to is the end of all keys. An error of entry ends the scan and is returned unchanged.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	const op = "scan"
 	if err := s.Usable(); err != nil {
@@ -78,7 +76,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	return nil
 }
 
-// scanFailed makes the error of a scan, which has no part in the session's transaction.
+// scanFailed returns the error of a scan, which is not part of the session's transaction.
 func (s *session) scanFailed(ctx context.Context, err error) error {
 	const op = "scan"
 	if ended := ctx.Err(); ended != nil {
@@ -93,7 +91,7 @@ func (s *session) scanFailed(ctx context.Context, err error) error {
 
 var errMoved = db.MessageError{Text: "what was read was changed before all was read, and one version can be read for five seconds only: scan while nothing writes, or read a sample"}
 
-// renew gives the scan a version to read at, if it has none or has had it for long.
+// renew gives the scan a version to read at, if it has none or the version is too old.
 func (c *scan) renew() error {
 	if c.version != 0 && time.Since(c.since) < renewAfter {
 		return nil
@@ -124,8 +122,8 @@ func (c *scan) reset() error {
 	return c.tr.Options().SetTimeout(pageTimeout.Milliseconds())
 }
 
-// verify takes the version of a commit that fails if anything of what was read has changed
-// since the version before. The key to which its write conflict range belongs is nobody's.
+// verify takes the version of a commit. The commit fails if any entry that was read has changed since the version
+// before. Its write conflict range belongs to a key that nobody uses.
 func (c *scan) verify() error {
 	if err := c.reset(); err != nil {
 		return err
@@ -151,8 +149,8 @@ func (c *scan) verify() error {
 	return err
 }
 
-// page reads what comes next, and says whether there may be more. The binding asks for the
-// next entries while the last of a page is handled.
+// page reads the next entries, and reports whether more may follow. The binding requests the next entries while the
+// last entry of a page is handled.
 func (c *scan) page() (entries []fdb.KeyValue, more bool, err error) {
 	if c.ahead == nil {
 		c.ahead = c.tr.Snapshot().GetRange(fdb.KeyRange{Begin: fdb.Key(c.at), End: fdb.Key(c.to)}, fdb.RangeOptions{Mode: fdb.StreamingModeWantAll}).Iterator()

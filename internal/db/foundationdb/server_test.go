@@ -47,7 +47,8 @@ type stopper struct{ *foundationdbcluster.Cluster }
 
 func (s stopper) Close() error { return s.Stop() }
 
-// testURL is that of the cluster that STROPPY_TEST_FDB names, or of one of a node.
+// testURL returns the URL of the cluster that STROPPY_TEST_FDB names. Without this variable it starts a cluster of one
+// node.
 func testURL(t testing.TB) string {
 	t.Helper()
 	if file := os.Getenv("STROPPY_TEST_FDB"); file != "" && !testing.Short() {
@@ -185,7 +186,7 @@ func testSnapshot(t *testing.T, d *Database) {
 	}
 }
 
-// testSnapshotReads: snapshot reads lose the update that the default refuses.
+// testSnapshotReads checks that snapshot reads lose an update that the default isolation refuses.
 func testSnapshotReads(t *testing.T, d *Database) {
 	for isolation, lost := range map[string]bool{"": false, "serializable": false, "snapshot reads": true} {
 		kvtest.Put(t, d, at+"n", "0")
@@ -236,7 +237,7 @@ func testLimits(t *testing.T, d *Database) {
 	}
 }
 
-// fill writes n keys with values of so many bytes, whose first eight are their number.
+// fill writes n keys with values of so many bytes. The first eight bytes of a value are its number.
 func fill(t *testing.T, d *Database, n, size int) {
 	t.Helper()
 	s := newSession(t, d, "")
@@ -251,7 +252,7 @@ func fill(t *testing.T, d *Database, n, size int) {
 	}
 }
 
-// scanned scans what fill has written; each is called with every entry's number.
+// scanned scans the keys of fill and calls each with the number of every entry.
 func scanned(t *testing.T, s *session, each func(i int) error) error {
 	t.Helper()
 	next := 0
@@ -290,8 +291,8 @@ func testScan(t *testing.T, d *Database) {
 	kvtest.Begin(t, s)
 }
 
-// testLongScan: a scan that lasts longer than a version is good for goes on at a newer one,
-// unless what it has read was changed.
+// testLongScan checks a scan that lasts longer than a version is valid. It continues at a newer version, unless an
+// entry that it has read was changed.
 func testLongScan(t *testing.T, d *Database) {
 	const n = 5000
 	fill(t, d, n, 100)
@@ -342,8 +343,8 @@ func testMisuse(t *testing.T, d *Database) {
 	kvtest.ExpectRead(t, s, "-", at+"k")
 }
 
-// testTooOld: a version that is older than five seconds can neither be read nor be
-// committed at, and onError resets what is tried again.
+// testTooOld checks a version that is older than five seconds. It can be used neither for a read nor for a commit, and
+// onError resets the transaction for the next try.
 func testTooOld(t *testing.T, d *Database) {
 	patient := openDatabase(t, "fdb:"+d.config.file+"?timeout=30s")
 	reader, writer := newSession(t, patient, ""), newSession(t, patient, "")
@@ -376,7 +377,7 @@ func testTooOld(t *testing.T, d *Database) {
 	kvtest.Begin(t, short)
 }
 
-// testContexts: the end of a context ends the call that has it, and no later one.
+// testContexts checks that the end of a context ends the call with this context, and no later call.
 func testContexts(t *testing.T, d *Database) {
 	s := newSession(t, d, "")
 	for i := range 20 {

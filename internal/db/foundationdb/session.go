@@ -13,23 +13,22 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// session is a db.KVSession: one transaction of the library, which is used again and again.
-// Its reads have one read version, which the cluster gives with the first, and each adds the
-// key to the read conflict ranges; those of a transaction that only reads conflict with
-// nothing and are snapshot reads.
+// session is a db.KVSession: one transaction of the library, which is used again and again. Its reads have one read
+// version, which the cluster gives with the first read. Each read adds the key to the read conflict ranges. A
+// transaction that only reads conflicts with nothing and uses snapshot reads.
 type session struct {
 	optimistic.Session
 	db       *Database
 	client   fdb.Database
 	tr       fdb.Transaction
 	snapshot bool // the isolation is snapshot reads
-	used     bool // the transaction has to be reset before the next begins
-	failed   int  // the error that onError waits for before the next; 0: none
+	used     bool // the transaction must be reset before the next Begin
+	failed   int  // the error that onError waits for before the next transaction; 0: none
 	writes   int
 	delta    [8]byte // of an Add, on its way to the library
 
-	// The end of a context cancels the library's transaction. Watching costs an allocation
-	// and a lock, so a context that is the last one again is not watched anew.
+	// The end of a context cancels the library's transaction. Watching costs an allocation and a lock, so the session
+	// watches a context once if it is used several times in a row.
 	watched <-chan struct{}
 	release func() bool // ends watching; false: it has ended the transaction
 
@@ -45,7 +44,7 @@ func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db
 	return d.AddSession(ctx, options)
 }
 
-// AddSession implements db.Adder. options.Mode means nothing to FoundationDB.
+// AddSession implements db.Adder. FoundationDB ignores options.Mode.
 func (d *Database) AddSession(_ context.Context, options db.SessionOptions) (db.AddSession, error) {
 	name, err := isolations.Name(options.Isolation)
 	if err != nil {
@@ -72,8 +71,7 @@ func (s *session) renew() (err error) {
 	return s.prepare()
 }
 
-// prepare has a new or reset transaction read from the cluster alone, and not its own
-// writes.
+// prepare makes a new or reset transaction read from the cluster alone, without its own writes.
 func (s *session) prepare() error {
 	if err := s.tr.Options().SetReadYourWritesDisable(); err != nil {
 		e, _ := failure("begin", numberOf(err), said(err), optimistic.Reading)
@@ -82,8 +80,8 @@ func (s *session) prepare() error {
 	return nil
 }
 
-// Begin starts a transaction; nothing is sent. After one that failed it waits as long as the
-// library's onError does.
+// Begin starts a transaction without sending anything. After a failed transaction it waits as long as the library's
+// onError does.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if err := s.Start(ctx, readOnly); err != nil {
 		return err
@@ -108,10 +106,10 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return s.prepare()
 }
 
-// errEnded is why a transaction cannot go on that the end of another context has cancelled.
+// errEnded is the error of a transaction that the end of an earlier call's context has cancelled.
 var errEnded = errors.New("the context of an earlier call has ended")
 
-// watch has the transaction cancelled when ctx ends, instead of the context before.
+// watch cancels the transaction when ctx ends. It no longer watches the context before.
 func (s *session) watch(ctx context.Context) error {
 	done := ctx.Done()
 	if done == s.watched {
@@ -126,14 +124,14 @@ func (s *session) watch(ctx context.Context) error {
 	return nil
 }
 
-// forget ends watching; false if the transaction is cancelled, or about to be.
+// forget ends the watching. It returns false if the transaction is cancelled, or about to be.
 func (s *session) forget() bool {
 	release := s.release
 	s.watched, s.release = nil, nil
 	return release == nil || release()
 }
 
-// Read asks for all keys at once.
+// Read requests all keys at once.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	const op = "read"
 	if err := s.CheckRead(ctx, keys, out); err != nil {
@@ -164,8 +162,8 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return nil
 }
 
-// Set gives a write to the library, which copies it; so does Delete. What it refuses, such
-// as a key that is too long, comes up in Commit.
+// Set gives a write to the library, which copies it; so does Delete. Commit returns the error if the library refuses
+// the write, for example because the key is too long.
 func (s *session) Set(key, value []byte) {
 	s.key.Key = key
 	s.tr.Set(&s.key, value)
@@ -186,8 +184,8 @@ func (s *session) Add(key []byte, delta int64) {
 	s.writes, s.used = s.writes+1, true
 }
 
-// Commit commits once. A transaction that wrote nothing has nothing to send: all it read is
-// of one version, which was the newest when it was given.
+// Commit commits once. A transaction without writes has nothing to send: all its reads are of one version, which was
+// the newest when it was given.
 func (s *session) Commit(ctx context.Context) error {
 	const op = "commit"
 	err := s.CheckCommit(ctx, s.writes, maxWrites)
@@ -203,7 +201,7 @@ func (s *session) Commit(ctx context.Context) error {
 	return nil
 }
 
-// conflict is the code of a commit whose reads were changed.
+// conflict is the error code of a commit whose reads were changed.
 const conflict = 1020
 
 // errConflict is optimistic.ErrConflict with the code; it is frequent.
@@ -232,7 +230,7 @@ func (s *session) fail(ctx context.Context, op string, err error, at optimistic.
 	return s.Lose(e)
 }
 
-// Rollback forgets the transaction; the cluster never knew it.
+// Rollback forgets the transaction. The cluster does not know it.
 func (s *session) Rollback() { s.Open = false }
 
 // Reset gives the session a new transaction once the cluster answers. After a commit whose

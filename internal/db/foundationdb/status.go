@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// status is what is read of the machine-readable status
+// status holds the fields that the driver reads from the machine-readable status
 // (https://apple.github.io/foundationdb/mr-status.html).
 type status struct {
 	Client struct {
@@ -84,7 +84,7 @@ func (m moving) bytes() *float64 {
 	return new(*m.InFlight + *m.InQueue)
 }
 
-// rate is one of the cluster's counters, which it reports per second.
+// rate is a counter of the cluster, which reports it per second.
 type rate struct{ Hz *float64 }
 
 type process struct {
@@ -102,12 +102,12 @@ func parseStatus(text []byte) (s status, err error) {
 	return s, nil
 }
 
-// sorted are the processes in the order of their addresses.
+// sorted returns the processes in the order of their addresses.
 func (s *status) sorted() []process {
 	return slices.SortedFunc(maps.Values(s.Cluster.Processes), func(a, b process) int { return strings.Compare(a.Address, b.Address) })
 }
 
-// describe adds what a reader must know of the cluster.
+// describe adds the facts about the cluster that a reader needs.
 func (s *status) describe(info *db.Info) {
 	var versions, knobs []string
 	excluded := 0
@@ -156,7 +156,7 @@ type sample struct {
 	Unreachable   []string            `json:"unreachable_coordinators,omitempty"`
 }
 
-// sample picks out roles, lag and recovery.
+// sample returns roles, lag and recovery as JSON.
 func (s *status) sample() ([]byte, error) {
 	c := &s.Cluster
 	line := sample{

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// recorded is a piece of the status of a cluster of two processes, one of which recovers.
+// recorded is a part of the status of a cluster of two processes. One of them recovers.
 const recorded = `{"client":{"coordinators":{"coordinators":[{"address":"10.0.0.1:4500","reachable":true},{"address":"10.0.0.2:4500","reachable":false}]}},
 "cluster":{"generation":7,"database_available":true,"configuration":{"redundancy_mode":"double","storage_engine":"ssd-2"},
 "data":{"state":{"healthy":true,"name":"healthy"},"total_kv_size_bytes":1234,"moving_data":{"in_flight_bytes":5,"in_queue_bytes":6}},
@@ -57,8 +57,7 @@ func TestClusterStatusIsParsed(t *testing.T) {
 	}
 }
 
-// checkValues holds that each metric has its place in the status, and that what a status
-// lacks is not known.
+// checkValues checks that each metric has its place in the status, and that a missing value is not known.
 func checkValues(t *testing.T, s *status) {
 	t.Helper()
 	want := map[string]float64{

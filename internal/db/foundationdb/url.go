@@ -1,9 +1,8 @@
-// Package foundationdb speaks to a FoundationDB cluster as an ordered key-value store with
-// optimistic transactions, by the official Go binding.
+// Package foundationdb connects to a FoundationDB cluster through the official Go binding. The cluster is an ordered
+// key-value store with optimistic transactions.
 //
-// The binding needs FoundationDB's C library, so that the driver is there only where
-// Stroppy was built with the tag fdb; without it Open says what to install and how to
-// build.
+// The binding needs FoundationDB's C library. So only a Stroppy that was built with the tag fdb has the driver. Without
+// the tag, Open returns an error that explains what to install and how to build.
 package foundationdb
 
 import (
@@ -19,45 +18,45 @@ import (
 )
 
 const (
-	// defaultFile is where FoundationDB's packages put the cluster file
+	// defaultFile is the path of the cluster file in FoundationDB's packages
 	// (https://apple.github.io/foundationdb/administration.html#default-cluster-file).
 	defaultFile = "/etc/foundationdb/fdb.cluster"
 
-	// defaultTimeout is that of a transaction, which can live no longer: a read version is
-	// good for five seconds (https://apple.github.io/foundationdb/known-limitations.html).
+	// defaultTimeout is the time limit of a transaction. A transaction cannot live longer: a read version is valid for
+	// five seconds (https://apple.github.io/foundationdb/known-limitations.html).
 	defaultTimeout = 5 * time.Second
 
-	// headerVersion is the newest API of the binding in go.mod, and leastVersion the oldest
-	// that opens a database by its connection string.
+	// headerVersion is the newest API of the binding in go.mod. leastVersion is the oldest API that opens a database by
+	// its connection string.
 	headerVersion, leastVersion = 730, 720
 )
 
 // config holds the parts of a URL.
 type config struct {
-	file        string // the cluster file; empty where the URL has what it says
-	connection  string // that is what such a file says
+	file        string // the cluster file; empty if the URL has its content
+	connection  string // the content of a cluster file
 	timeout     time.Duration
 	idempotency bool // AUTOMATIC_IDEMPOTENCY
 	library     library
 }
 
-// library are the options of the C library, which a process has once.
+// library holds the options of the C library. A process has one set of them.
 type library struct {
 	api                        int
 	certificate, key, ca       string // files
 	verifyPeers                string
 	externalClient, clientsDir string // further versions of the library
-	threads                    int    // of each of them
+	threads                    int    // for each version
 }
 
 // style is the form of a URL, which names a file and no servers.
 var style = address.Style{Product: "FoundationDB", Form: "fdb:CLUSTER_FILE"}
 
-// parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file, unless
-// there is a connection, which is for clients that have no such file.
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open FoundationDB", url, parseURL) }
 
+// parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file, unless the URL has a
+// connection. A connection is for clients without a cluster file.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, library: library{api: headerVersion, threads: 1}}
 	rest, ok := strings.CutPrefix(text, "fdb:")
@@ -104,8 +103,8 @@ func (l *library) readVersion(value string) error {
 	return nil
 }
 
-// checkFiles says which of the files is not there. Of most of them the library says nothing,
-// and then nobody answers.
+// checkFiles returns an error if one of the files is missing. For most files the library reports nothing, and then
+// nobody answers.
 func (l *library) checkFiles() error {
 	for _, f := range []struct{ name, path string }{
 		{"tls_certificate", l.certificate}, {"tls_key", l.key}, {"tls_ca", l.ca},
@@ -130,7 +129,7 @@ type clusterFile struct {
 
 const openCluster = "open the FoundationDB cluster file"
 
-// cluster returns the connection string, from the cluster file or in its place.
+// cluster returns the connection string, from the cluster file or from the URL.
 func (c *config) cluster() (clusterFile, error) {
 	if c.connection == "" {
 		return readClusterFile(c.file)

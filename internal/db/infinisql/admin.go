@@ -15,24 +15,23 @@ import (
 	"stroppy/internal/db"
 )
 
-// admin is a connection to the administration port, by which alone users, tables and
-// procedures are made. A request is the length of the rest in eight bytes, big-endian, the
-// length of the operation's name in one, the name, and its arguments, a msgpack array of
-// texts. An answer is its length, these eight bytes included, a status of eight bytes, of
-// which 0 is a success, and a msgpack array of texts. (scripts/infinisql.plib and
-// TransactionAgent::sendResponse of InfiniSQL 0.1.2.)
+// admin is a connection to the administration port. Only this port can create users, tables and procedures. A request
+// has these parts: the length of the rest in eight bytes, big-endian; the length of the operation's name in one byte;
+// the name; the arguments. The arguments are a msgpack array of texts. An answer has these parts: its length, with
+// these eight bytes included; a status of eight bytes; a msgpack array of texts. The status 0 is a success.
+// (scripts/infinisql.plib and TransactionAgent::sendResponse of InfiniSQL 0.1.2.)
 type admin struct {
 	conn  net.Conn
-	limit time.Duration // of an answer
+	limit time.Duration // the time limit of an answer
 }
 
-// errRefused is the error if the server answers that it refuses an operation.
+// errRefused is the error of an operation that the server refuses.
 var errRefused = errors.New("the server refuses it without a reason")
 
 // errNoAdmin is the error if the server ends the connection.
 var errNoAdmin = errors.New("it ended the connection: check that admin_port in the URL is the administration port of InfiniSQL")
 
-// administer opens a connection, on which nobody is logged in yet.
+// administer opens a connection without a login.
 func (c *config) administer(ctx context.Context) (*admin, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.connect)
 	defer cancel()
@@ -44,8 +43,7 @@ func (c *config) administer(ctx context.Context) (*admin, error) {
 	return &admin{conn: conn, limit: c.answer}, nil
 }
 
-// login opens a connection for a user of a domain. A user or a password that is not known is
-// errRefused.
+// login opens a connection for a user of a domain. It returns errRefused if the user or the password is wrong.
 func (c *config) login(ctx context.Context, domain, user string) (*admin, error) {
 	a, err := c.administer(ctx)
 	if err != nil {
@@ -60,7 +58,7 @@ func (c *config) login(ctx context.Context, domain, user string) (*admin, error)
 
 func (a *admin) close() { _ = a.conn.Close() } // nothing is on its way any more
 
-// call does an operation and returns what the server says of it.
+// call carries out an operation and returns the server's answer.
 func (a *admin) call(ctx context.Context, operation string, args ...string) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, &db.Error{Class: db.Unavailable, Op: operation, Err: context.Cause(ctx)}
@@ -72,7 +70,7 @@ func (a *admin) call(ctx context.Context, operation string, args ...string) ([]s
 	return said, err
 }
 
-// exchange ends with the limit alone: see the package.
+// exchange ends only at the time limit: see the package.
 func (a *admin) exchange(operation string, args []string) ([]string, error) {
 	if err := a.conn.SetDeadline(time.Now().Add(a.limit)); err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func (a *admin) exchange(operation string, args []string) ([]string, error) {
 
 func appendRequest(dst []byte, operation string, args []string) ([]byte, error) {
 	if args == nil {
-		args = []string{} // what is no list ends the server
+		args = []string{} // any value but a list ends the server
 	}
 	packed, err := msgpack.Marshal(args)
 	if err != nil {
@@ -110,7 +108,7 @@ const (
 	mostAnswer = 1 << 16
 )
 
-// readAnswer reads one answer. One without success is errRefused.
+// readAnswer reads one answer. It returns errRefused if the status is not a success.
 func readAnswer(r io.Reader) ([]string, error) {
 	var header [answerHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -134,7 +132,7 @@ func readAnswer(r io.Reader) ([]string, error) {
 	return said, nil
 }
 
-// reason is the end of an error of the network, without the addresses in it.
+// reason returns the end of a network error, without the addresses in it.
 func reason(err error) string {
 	text := err.Error()
 	return strings.TrimSpace(text[strings.LastIndexByte(text, ':')+1:])

@@ -5,17 +5,15 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// classes are the SQLSTATE codes of InfiniSQL 0.1.2, infinisqld/Pg.cc, as each was seen to
-// come on the server.
+// classes holds the SQLSTATE codes of InfiniSQL 0.1.2, infinisqld/Pg.cc. Each was observed on the server.
 //
-// A lock that another transaction has is refused at once, and nothing waits: 55P03 is what
-// SELECT and procedures say of it (Pg::errorStatus, APISTATUS_LOCK), 42000 what UPDATE says,
-// and INSERT says one of 42000 and 23000. These are also the codes of what no new try can
-// help, a value that does not fit its column among them; the load generator bounds the tries.
+// InfiniSQL refuses a lock of another transaction at once, and nothing waits. SELECT and procedures report such a lock
+// as 55P03 (Pg::errorStatus, APISTATUS_LOCK). UPDATE reports it as 42000, and INSERT as 42000 or 23000. The same codes
+// come for errors that no new try can help, such as a value that does not fit its column. The load generator bounds the
+// tries.
 //
-// A server that was restarted has lost its users and its tables. What a client then asks for
-// is surely not applied, and is no mistake of its own: 28P01 is a user that is not there, and
-// 42704 a table.
+// A restarted server has lost its users and its tables. A request of a client is then surely not applied, and is not
+// the client's mistake. The code 28P01 is a missing user, and 42704 a missing table.
 var classes = map[string]db.Class{
 	"55P03": db.Aborted, "42000": db.Aborted, "23000": db.Aborted,
 	"25P02": db.Aborted, // the transaction has failed before
@@ -24,8 +22,8 @@ var classes = map[string]db.Class{
 	"42601": db.Fatal, // a statement that it does not understand
 }
 
-// classify gives the meaning of a code that the server has answered to anything but COMMIT. A
-// procedure that it refuses is rolled back.
+// classify returns the class of a code that the server has answered to anything but COMMIT. A procedure that the server
+// refuses is rolled back.
 func classify(code string, at wire.Phase) db.Class {
 	class, known := classes[code]
 	switch {

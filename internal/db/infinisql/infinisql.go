@@ -47,9 +47,8 @@ var (
 	_ db.Procedures = (*Database)(nil)
 )
 
-// Open connects to the server of a URL such as
-// infinisql://USER:PASSWORD@HOST:15432/DOMAIN, where PASSWORD is the global administrator's
-// too. A domain that is not there is made, with an empty schema and the user. The parameters are
+// Open connects to the server of a URL such as infinisql://USER:PASSWORD@HOST:15432/DOMAIN. The global administrator
+// must have the same PASSWORD. Open creates a missing domain, with an empty schema and the user. The parameters are
 //
 //	admin_port       of the administration port; 11521 if it is not given
 //	procedures       the folder on the server that has the libraries of its procedures
@@ -81,7 +80,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, conn.Close(ctx)
 }
 
-// Prepare opens the database at a URL, which makes its domain, and closes it.
+// Prepare opens the database at a URL and closes it again. Open creates the domain.
 func Prepare(ctx context.Context, url string) error {
 	d, err := Open(ctx, url)
 	if err != nil {
@@ -96,8 +95,8 @@ func refused(err error) bool {
 	return ok && e.Code == "28P01"
 }
 
-// postgres returns the configuration of pgconn: without TLS, because the server does not answer
-// the request for it, and without variables of the environment.
+// postgres returns the configuration of pgconn. It has no TLS, because the server does not answer the request for TLS.
+// It ignores the variables of the environment.
 func (c *config) postgres() (*pgconn.Config, error) {
 	p, err := pgconn.ParseConfig("host=localhost user=u password=p dbname=d sslmode=disable")
 	if err != nil {
@@ -120,9 +119,8 @@ func (d *Database) Close() error { return nil }
 // Limits implements db.Database. A text is as long as its column.
 func (d *Database) Limits() db.Limits { return db.Limits{Adds: true, Simple: true} }
 
-// Isolations: nothing that InfiniSQL says of itself promises a level. What its program does
-// keeps locks of rows from the first write to the end, so that no transaction reads what another
-// has not committed; it is held to that.
+// Isolations: InfiniSQL does not promise a level. Its program keeps the locks of rows from the first write to the end,
+// so that no transaction reads uncommitted data of another. The claim is this behavior.
 var Isolations = db.Isolations{
 	Product: "InfiniSQL", Source: "no document of InfiniSQL names a level; of its source (Transaction.cc): locks of rows are kept until the end. It promises no durability: a restart loses everything",
 	Levels: []db.NamedLevel{{Name: "row locks", Level: isolation.ReadCommitted}},
@@ -134,15 +132,15 @@ func (*Database) IsolationNames() []string { return Isolations.IsolationNames() 
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return Isolations.Claim(name) }
 
-// Info implements db.Database. The server does not report its own version, but the one of
-// PostgreSQL whose protocol it speaks.
+// Info implements db.Database. The server does not report its own version. It reports the version of PostgreSQL whose
+// protocol it implements.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return db.Info{}, err
 	}
 	info := db.Info{Name: "InfiniSQL", Version: "(no version reported)"}
-	info.Add("protocol", "that of PostgreSQL %s", conn.ParameterStatus("server_version"))
+	info.Add("protocol", "PostgreSQL %s", conn.ParameterStatus("server_version"))
 	info.Add("durability", "none: all is in memory, and a restart loses data, schema and users")
 	return info, conn.Close(ctx)
 }

@@ -17,7 +17,7 @@ import (
 // client (scripts/infinisql.plib) encodes them in the same way.
 func TestRequestBytesMatchServersOwnClient(t *testing.T) {
 	for want, args := range map[string][]string{
-		"\x00\x00\x00\x00\x00\x00\x00\x0c\x0acreateuser\x90":      nil, // never what is no list, which ends the server
+		"\x00\x00\x00\x00\x00\x00\x00\x0c\x0acreateuser\x90":      nil, // a value that is not a list is never sent, because it ends the server
 		"\x00\x00\x00\x00\x00\x00\x00\x0e\x0acreateuser\x91\xa1t": {"t"},
 	} {
 		if got, err := appendRequest(nil, "createuser", args); err != nil || string(got) != want {
@@ -26,7 +26,7 @@ func TestRequestBytesMatchServersOwnClient(t *testing.T) {
 	}
 }
 
-// answer is one as the server gives it.
+// answer returns an answer in the form of the server.
 func answer(length, status uint64, packed string) []byte {
 	return append(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, length), status), packed...)
 }

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// The administrator of all domains, and the user that makes the schema of a domain before
-// anybody else can log in there.
+// The administrator of all domains, and the user that makes the schema of a domain before any other user can log in
+// there.
 const (
 	globalDomain, globalUser = "_global", "admin"
 	schemaUser               = "stroppy_schema"
@@ -33,13 +33,13 @@ func (c *config) ensureDomain(ctx context.Context) error {
 	return c.makeDomain(ctx, false)
 }
 
-// makeDomain makes the domain, which anew takes away before. The user comes last, because
-// BEGIN in a domain without a schema ends the server.
+// makeDomain makes the domain. With anew it removes the domain first. It makes the user last, because BEGIN in a domain
+// without a schema ends the server.
 func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	op := "make the domain " + c.domain + " on InfiniSQL at " + c.admin
 	global, err := c.login(ctx, globalDomain, globalUser)
 	if errors.Is(err, errRefused) {
-		return db.Fatalf(op, "%s", wire.WrongUser.Text("the password is neither that of the user "+c.user+" nor that of the global administrator", ""))
+		return db.Fatalf(op, "%s", wire.WrongUser.Text("neither the user "+c.user+" nor the global administrator has this password", ""))
 	}
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	return refusedStep(op, "createuser", err)
 }
 
-// refusedStep is the error of a step that the server refused, and any other as it is.
+// refusedStep returns the error of a step that the server refused, and any other error unchanged.
 func refusedStep(op, step string, err error) error {
 	if errors.Is(err, errRefused) {
 		return db.Fatalf(op, "%s: %w", step, err)
@@ -74,7 +74,7 @@ func refusedStep(op, step string, err error) error {
 	return err
 }
 
-// The lengths of the columns of texts: of an id or a field, and of a list.
+// The lengths of the text columns: of an id or a field, and of a list.
 const (
 	textLength = 32
 	listLength = 160
@@ -87,7 +87,7 @@ type column struct {
 	length int
 }
 
-// columnsOf returns the columns of the table of a collection. A list is one of them.
+// columnsOf returns the columns of the table of a collection. A list is one column.
 func columnsOf(c *db.Collection) []column {
 	list := []column{{"id", c.ID, cmp.Or(c.Length, textLength)}}
 	for _, f := range c.Fields {
@@ -99,7 +99,7 @@ func columnsOf(c *db.Collection) []column {
 	return list
 }
 
-// columnName returns the name of the column of a field. VALUE is too near to a word of SQL.
+// columnName returns the name of the column of a field. The name VALUE is too similar to a keyword of SQL.
 func columnName(f db.Field) string {
 	if f.Name == "value" {
 		return "content"
@@ -142,7 +142,7 @@ func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	return refusedStep("make the table "+c.Name+" on InfiniSQL", "createtable", a.makeTable(ctx, c))
 }
 
-// makeTable makes a table, whose number the server returns, and its columns.
+// makeTable makes a table and its columns. The server returns the table's number.
 func (a *admin) makeTable(ctx context.Context, c *db.Collection) error {
 	said, err := a.call(ctx, "createtable", c.Name)
 	if err != nil {

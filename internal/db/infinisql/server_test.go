@@ -101,7 +101,7 @@ func amount(t *testing.T, s db.RecordSession, id int64) int64 {
 	return r.Values[1].Int
 }
 
-// wants holds an error to its class and code.
+// wants checks the class and the code of an error.
 func wants(t *testing.T, what string, err error, class db.Class, code string) {
 	t.Helper()
 	var e *db.Error
@@ -123,8 +123,7 @@ func testOutcomes(t *testing.T, d *infinisql.Database) {
 		t.Errorf("%d records are updated, and the id is not there", n)
 	}
 
-	// A lock of another transaction is refused at once, by each statement, and all of the
-	// transaction that met it is undone.
+	// Each statement refuses a lock of another transaction at once. The whole transaction that met the lock is undone.
 	drivertest.Must(t, other.Begin(ctx, false))
 	grow(t, other, 7, 1)
 	_, err := other.Update(ctx, add, number(0), number(7))
@@ -175,7 +174,8 @@ func testOutcomes(t *testing.T, d *infinisql.Database) {
 // absent is a procedure that the server does not have.
 var absent = &db.Procedure{Name: "Absent", Params: []db.Type{db.Integer}}
 
-// testTables: a collection that was dropped is empty when it is created again, and a scan gives every record.
+// testTables checks that a collection that was dropped is empty when it is created again, and that a scan gives every
+// record.
 func testTables(t *testing.T, d *infinisql.Database) {
 	ctx := t.Context()
 	there, err := d.Exists(ctx, &db.Collection{Name: "absent", ID: db.Integer})
@@ -228,8 +228,8 @@ func testMisuse(t *testing.T, d *infinisql.Database) {
 	wants(t, "BEGIN twice", s.Begin(ctx, false), db.Fatal, "")
 }
 
-// testCut: a connection that ends while COMMIT is under way leaves the outcome unknown,
-// whether the server got it or not; one that ends before is surely not applied.
+// testCut checks connections that end. If a connection ends during COMMIT, the outcome is unknown, whether the server
+// received COMMIT or not. If it ends before, the transaction is surely not applied.
 func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	var c drivertest.Cutter
 	d := drivertest.Open(t, infinisql.Open, c.Stand(t, address))
@@ -263,7 +263,7 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	}
 }
 
-// seen reads the amount of a record when the lock of a transaction that was cut is gone.
+// seen reads the amount of a record after the lock of an interrupted transaction is gone.
 func seen(t *testing.T, s db.RecordSession, id int64) int64 {
 	t.Helper()
 	drivertest.Must(t, wait.Retry(clustertest.Within(t, 10*time.Second), func() error {
@@ -276,7 +276,7 @@ func seen(t *testing.T, s db.RecordSession, id int64) int64 {
 	return amount(t, s, id)
 }
 
-// testRefusals: whom no InfiniSQL lets in gets one sentence, soon.
+// testRefusals checks that a refused client gets an error of one sentence within a short time.
 func testRefusals(t *testing.T, address string) {
 	u, err := url.Parse(address)
 	drivertest.Must(t, err)
@@ -303,8 +303,8 @@ func testRefusals(t *testing.T, address string) {
 	}
 }
 
-// testFrozen: an answer that does not come ends within the time for one, and a context ends
-// a statement.
+// testFrozen checks that a call without an answer ends within the time limit of an answer, and that a context ends a
+// statement.
 func testFrozen(t *testing.T, c *infinisqlcluster.Cluster) {
 	d := drivertest.Open(t, infinisql.Open, c.URL()+"&answer_timeout=700ms")
 	s, other, ctx := session(t, d), session(t, d), t.Context()
@@ -329,8 +329,7 @@ func testFrozen(t *testing.T, c *infinisqlcluster.Cluster) {
 	drivertest.Must(t, s.Scan(ctx, rows, db.Value{Null: true}, 0, func([]db.Value) error { return nil }))
 }
 
-// testRestarted: a server that was restarted has lost everything, which no statement is
-// believed to have changed.
+// testRestarted checks that a restarted server has lost everything, and that no statement counts as applied there.
 func testRestarted(t *testing.T, d *infinisql.Database, c *infinisqlcluster.Cluster) {
 	s, ctx := session(t, d), clustertest.Within(t, clustertest.WaitLimit)
 	node := c.Nodes()[0].(cluster.LocalNode)

@@ -17,9 +17,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// session is one connection of the PostgreSQL protocol. Statements travel on it as simple
-// queries, one by one: InfiniSQL does not answer Parse, and it ends a connection on which a
-// second message arrives before it has answered the first.
+// session is one connection of the PostgreSQL protocol. It sends statements as simple queries, one by one. InfiniSQL
+// does not answer Parse. It ends a connection if a second message arrives before it has answered the first.
 type session struct {
 	database *Database
 	conn     *pgconn.PgConn // nil: broken
@@ -45,7 +44,7 @@ const (
 	opWrite  = "write to InfiniSQL"
 )
 
-// connect logs in. It is refused also where a restart has lost the user.
+// connect logs in. The login is also refused if a restart has lost the user.
 func (d *Database) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, d.pg.Copy())
 	if err == nil {
@@ -92,19 +91,19 @@ func (s *session) Reset(ctx context.Context) error {
 	return nil
 }
 
-// drop ends the connection without a word.
+// drop ends the connection without a farewell message.
 func (s *session) drop() {
 	if s.conn != nil {
-		_ = s.conn.Conn().Close() // an error of a connection that is given up changes nothing
+		_ = s.conn.Conn().Close() // an error of an abandoned connection changes nothing
 		s.Disarm()
 	}
 	s.conn = nil
 }
 
-// Close implements db.RecordSession. A transaction is rolled back first: InfiniSQL keeps the
-// locks of one whose connection has ended.
+// Close implements db.RecordSession. It rolls a transaction back first, because InfiniSQL keeps the locks of a
+// transaction whose connection has ended.
 func (s *session) Close() error {
-	_ = s.Rollback(context.Background()) // what it cannot end is over
+	_ = s.Rollback(context.Background()) // an error does not matter any more
 	if s.conn == nil {
 		return nil
 	}
@@ -125,7 +124,7 @@ func (s *session) exec(ctx context.Context, op, sql string, at wire.Phase, bound
 		s.drop()
 		return "", wire.Lost(op, err, wire.Before)
 	}
-	answers := s.conn.Exec(context.Background(), sql) // which Arm has bounded
+	answers := s.conn.Exec(context.Background(), sql) // Arm has set the time limit
 	var kept error
 	for answers.NextResult() {
 		rows := answers.ResultReader()
@@ -206,7 +205,7 @@ func (s *session) Find(ctx context.Context, c *db.Collection, ids []db.Value, ou
 	return nil
 }
 
-// find reads a record. Before the first write it is no part of the transaction.
+// find reads a record. Before the first write the read is not part of the transaction.
 func (s *session) find(ctx context.Context, c *db.Collection, id db.Value, record func(values []db.Value) error) error {
 	text, err := appendValue(append(appendSelect(s.text[:0], c), " WHERE id = "...), c.ID, id, 0)
 	if err != nil {
@@ -219,8 +218,8 @@ func (s *session) find(ctx context.Context, c *db.Collection, id db.Value, recor
 	return s.query(ctx, c, true, record)
 }
 
-// noLock makes a query wait for no lock and take none: a query outside a transaction that meets a
-// lock would keep its own locks for ever.
+// noLock makes a query wait for no lock and take no lock. Otherwise a query outside a transaction that meets a lock
+// would keep its own locks for ever.
 const noLock = " NO LOCK"
 
 // query sends the statement in text, which reads records.
@@ -250,8 +249,8 @@ func appendSelect(dst []byte, c *db.Collection) []byte {
 	return append(append(dst, " FROM "...), c.Name...)
 }
 
-// Insert implements db.RecordSession. The server refuses an id that is there as it refuses a lock, so the
-// error is of class Aborted.
+// Insert implements db.RecordSession. The server gives the same error for an existing id and for a lock, so the error
+// is of class Aborted.
 func (s *session) Insert(ctx context.Context, c *db.Collection, records ...[]db.Value) error {
 	for _, r := range records {
 		text, err := appendInsert(s.text[:0], c, r)
@@ -284,7 +283,7 @@ func appendInsert(dst []byte, c *db.Collection, record []db.Value) (_ []byte, er
 // list encodes the list of a record as text.
 var list = base64.StdEncoding
 
-// items is a collection whose records have the list of c and nothing else.
+// items returns a collection whose records have only the list of c.
 func items(c *db.Collection) *db.Collection { return &db.Collection{List: c.List, Items: c.Items} }
 
 // appendList reads the list of a record.
@@ -377,7 +376,7 @@ func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, lim
 
 var errEnough = errors.New("as many as were asked for")
 
-// affected is the number that ends a command tag, such as UPDATE 1.
+// affected returns the number at the end of a command tag, such as UPDATE 1.
 func affected(tag string) int {
 	n, err := strconv.Atoi(tag[strings.LastIndexByte(tag, ' ')+1:])
 	if err != nil {
@@ -388,8 +387,7 @@ func affected(tag string) int {
 
 var errRolledBack = errors.New("the server rolled the transaction back")
 
-// Commit implements db.RecordSession. InfiniSQL answers ROLLBACK for a transaction that has
-// failed before.
+// Commit implements db.RecordSession. If a transaction has failed before, InfiniSQL answers ROLLBACK.
 func (s *session) Commit(ctx context.Context) error {
 	if s.conn == nil || s.state != wire.Open {
 		return wire.Misuse(opCommit, s.conn == nil, s.state)
@@ -401,7 +399,7 @@ func (s *session) Commit(ctx context.Context) error {
 	var refused *db.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code != "":
-		refused.Class = db.Unknown // what it says to COMMIT leaves open what was applied
+		refused.Class = db.Unknown // an error of COMMIT leaves the outcome unknown
 		s.drop()
 		return refused
 	case err != nil:
@@ -455,7 +453,7 @@ func (s *session) Call(ctx context.Context, p *db.Procedure, args []db.Value) (*
 	return &s.result, err
 }
 
-// appendValue writes a value as a statement has it. A text longer than most is refused, if most is not 0.
+// appendValue writes a value in the form of a statement. A text longer than most is refused, if most is not 0.
 func appendValue(dst []byte, kind db.Type, v db.Value, most int) ([]byte, error) {
 	if kind != db.Text {
 		return strconv.AppendInt(dst, v.Int, 10), nil

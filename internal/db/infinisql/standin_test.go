@@ -18,7 +18,7 @@ import (
 // standIn speaks the protocol of the server. It has one row, whose balance after each update is 40.
 type standIn struct {
 	mu   sync.Mutex
-	sent []string // the statements, without those of Open
+	sent []string // the statements, without the statements that Open sends
 }
 
 func (s *standIn) serve(conn net.Conn) {
@@ -66,8 +66,7 @@ func (s *standIn) answer(b *pgproto3.Backend, sql string) {
 	b.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
 }
 
-// TestTransactionSendsExpectedStatements compares the statements of each transaction with the statements that the
-// server must get.
+// TestTransactionSendsExpectedStatements compares the statements of each transaction with the expected statements.
 func TestTransactionSendsExpectedStatements(t *testing.T) {
 	var server standIn
 	address := drivertest.Serve(t, server.serve)

@@ -35,8 +35,7 @@ func CheckURL(url string) error {
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open InfiniSQL", url, parseURL) }
 
-// parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the
-// password.
+// parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
 	rest, ok := strings.CutPrefix(text, "infinisql://")

@@ -1,6 +1,6 @@
-// Package optimistic is what the drivers of key-value stores share: the state of a
-// session, and what it keeps of a transaction until it commits, which is its writes,
-// of which the last of each key counts, and copies of bytes.
+// Package optimistic holds the code that the drivers of key-value stores share. It keeps the state of a session, and
+// the writes of a transaction until its commit. The last write of each key counts. It also keeps copies of bytes until
+// then.
 package optimistic
 
 import (
@@ -12,13 +12,13 @@ import (
 	"stroppy/internal/db"
 )
 
-// Phase is how far a call to a server could have come when it failed.
+// Phase is the progress of a call to a server when the call failed.
 type Phase uint8
 
 const (
-	Reading Phase = iota // the call changes nothing, whatever became of it
+	Reading Phase = iota // the call changes nothing
 	Unsent               // a commit that no server has seen
-	Sent                 // a commit of which the server may have got all
+	Sent                 // a commit that a server may have received completely
 )
 
 // Class returns the class of an error that leaves the fate of the call open.
@@ -45,11 +45,10 @@ type Writes struct {
 // Clear forgets everything, copies included.
 func (s *Writes) Clear() { s.writes, s.order, s.bytes = s.writes[:0], s.order[:0], s.bytes[:0] }
 
-// All returns the writes, which belong to them.
+// All returns the writes. They are valid until Clear.
 func (s *Writes) All() []Write { return s.writes }
 
-// Copy returns the parts joined, until Clear. When bytes grows, earlier copies
-// stay where they are.
+// Copy returns a copy of the joined parts, valid until Clear. When bytes grows, earlier copies stay where they are.
 func (s *Writes) Copy(parts ...[]byte) []byte {
 	start := len(s.bytes)
 	for _, p := range parts {
@@ -83,7 +82,7 @@ func (s *Writes) write(key []byte) *Write {
 type Session struct {
 	Open, ReadOnly bool // of the transaction
 	Broken, Closed bool
-	Writes         // and copies of bytes that last as long
+	Writes         // and copies of bytes until the transaction ends
 }
 
 // Errors that are frequent are one value, because each would be allocated.
@@ -104,7 +103,7 @@ func Cancelled(op string, err error) error {
 	return &db.Error{Class: db.Aborted, Code: "cancelled", Op: op, Err: err}
 }
 
-// Usable refuses a session that is closed, or that must be Reset first.
+// Usable returns an error if the session is closed or must be Reset first.
 func (s *Session) Usable() error {
 	switch {
 	case s.Closed:
@@ -127,7 +126,7 @@ func (s *Session) Start(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// ready refuses a call for which no transaction is open, or whose context has ended.
+// ready returns an error if no transaction is open or the context has ended.
 func (s *Session) ready(ctx context.Context, op string) error {
 	if err := s.Usable(); err != nil {
 		return err
@@ -142,7 +141,7 @@ func (s *Session) ready(ctx context.Context, op string) error {
 	return nil
 }
 
-// CheckRead refuses a Read that cannot be done, and ends its transaction.
+// CheckRead returns an error if the arguments of a Read are wrong, and then ends the transaction.
 func (s *Session) CheckRead(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	if err := s.ready(ctx, "read"); err != nil {
 		return err
@@ -154,8 +153,7 @@ func (s *Session) CheckRead(ctx context.Context, keys [][]byte, out []db.Entry) 
 	return nil
 }
 
-// CheckCommit ends the transaction, and refuses to commit so many writes where the
-// database takes most.
+// CheckCommit ends the transaction. It returns an error if the transaction may not write, or has more writes than most.
 func (s *Session) CheckCommit(ctx context.Context, writes, most int) error {
 	const op = "commit"
 	if err := s.ready(ctx, op); err != nil {
@@ -171,7 +169,7 @@ func (s *Session) CheckCommit(ctx context.Context, writes, most int) error {
 	return nil
 }
 
-// Lose ends the transaction because of e, and the session if it must be Reset.
+// Lose ends the transaction because of e. It also marks the session as broken if the session must be Reset.
 func (s *Session) Lose(e *db.Error) error {
 	s.Open = false
 	s.Broken = e.Class == db.Unknown || e.Class == db.Unavailable

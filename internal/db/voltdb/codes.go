@@ -8,13 +8,12 @@ import (
 	"stroppy/internal/db"
 )
 
-// How a call that was no success ended: org.voltdb.client.ClientResponse of VoltDB 10.0,
-// and https://docs.voltdb.com/UsingVoltDB/DesignAppErrHandling.php.
+// classes holds the class of a call that failed, by its status: org.voltdb.client.ClientResponse of VoltDB 10.0, and
+// https://docs.voltdb.com/UsingVoltDB/DesignAppErrHandling.php.
 //
-// A node that ends, or that is no longer the one that decides of a partition, answers what
-// it had under way with RESPONSE_UNKNOWN: it may have been applied. So may what a node
-// says of no known status. The first two statuses are those of a transaction that was
-// rolled back.
+// If a node ends, or no longer decides for a partition, it answers its open calls with RESPONSE_UNKNOWN: they may have
+// been applied. A call with a status that is not known may have been applied too. The first two statuses mean that the
+// transaction was rolled back.
 var classes = map[status]db.Class{
 	userAbort:          db.Aborted,
 	gracefulFailure:    db.Aborted,
@@ -33,22 +32,22 @@ var statusNames = map[status]string{
 	responseUnknown: "RESPONSE_UNKNOWN", txnRestart: "TXN_RESTART", operationalFailure: "OPERATIONAL_FAILURE",
 }
 
-// absentProcedure ends the text about a procedure that is not there.
+// absentProcedure ends the text about a procedure that does not exist.
 const absentProcedure = " was not found"
 
-// meaning is the class of an error by its text, where the status is not exact.
+// meaning is the class of an error by its text. It is used if the status is not exact.
 type meaning struct {
 	pattern    *regexp.Regexp
 	class      db.Class
 	constraint db.ConstraintKind
 }
 
-// meanings are of VoltDB 10.0, seen on the server; the first that fits counts.
+// meanings are the texts of VoltDB 10.0, seen on the server; the first match counts.
 //
-// VoltDB has no CHECK, and a procedure without Java has no conditions. So a procedure computes what
-// cannot be computed: a number out of its type's range for a check that failed, a division of 1 by 0
-// for a record that is not there, of 2 by 0 for one that was changed since it was read, and of 3 by 0 for
-// an id that is there.
+// VoltDB has no CHECK, and a procedure without Java has no conditions. So a procedure fails by computing an impossible
+// number. A number out of its type's range is a check that failed. A division of 1 by 0 is a record that is not there.
+// A division of 2 by 0 is a record that was changed since it was read. A division of 3 by 0 is an id that is there
+// already.
 var meanings = []meaning{
 	{regexp.MustCompile(`It is possible the transaction was committed|dropped during fault recovery`), db.Unknown, 0}, // ClientResponse.DROP_TXN_MASTERSHIP, DROP_TXN_RECOVERY
 	{regexp.MustCompile(`^Constraint Type (PRIMARY_KEY|UNIQUE),`), db.Constraint, db.UniqueKey},
@@ -57,13 +56,13 @@ var meanings = []meaning{
 	{regexp.MustCompile(`^SQL ERROR Attempted to divide 2 by 0`), db.Aborted, 0},               // changed
 	{regexp.MustCompile(`^SQL ERROR Attempted to divide 3 by 0`), db.Constraint, db.UniqueKey}, // taken
 	{regexp.MustCompile(`^SQL ERROR Attempted to divide .* by 0`), db.Constraint, db.ForeignKey},
-	// A cluster that was lost begins anew without its schema: what a client then asks for
-	// is surely not applied, and is no mistake of its own.
+	// A lost cluster starts again without its schema. A call of a client is then surely not applied, and is not the
+	// client's mistake.
 	{regexp.MustCompile(`^Procedure .*` + absentProcedure + `$|object not found`), db.Aborted, 0},
 	{regexp.MustCompile(`while compiling query|^\[Ad Hoc DDL Input|^PROCEDURE .* EXPECTS|^Failed to plan|does not have .* permission`), db.Fatal, 0},
 }
 
-// failed is the error of a call that the server says is no success.
+// failed returns the error of a call that the server reports as failed.
 func failed(op string, a *answer) *db.Error {
 	text := oneLine(string(a.text))
 	e := &db.Error{Class: classes[a.status], Code: statusNames[a.status], Op: op, Err: errors.New(text)}
@@ -76,11 +75,11 @@ func failed(op string, a *answer) *db.Error {
 	return e
 }
 
-// oneLine makes a sentence of a text of the server's, without the places in its program.
+// oneLine makes one sentence of a server's text, without the places in the server's program.
 func oneLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n    at ")
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "VOLTDB ERROR: ")
-	// Which rows violate a constraint is longer than a sentence, and data.
+	// The list of rows that violate a constraint is longer than a sentence, and is data.
 	if violated, _, found := strings.Cut(text, " Relevant Tuples:"); found {
 		text = strings.TrimPrefix(violated, "CONSTRAINT VIOLATION Attempted violation of constraint ")
 	}

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/db/voltdb"
 )
 
-// Each client counts in a record of its own, in one partition or in all of them.
+// Each client counts in its own record, in one partition or in all partitions.
 var (
 	tally = &db.Collection{Name: "tally", ID: db.Integer, Fields: []db.Field{{Name: "n", Type: db.Integer, Additive: true}}}
 	count = &db.Update{Collection: tally, Add: []int{1}}

@@ -17,19 +17,19 @@ import (
 
 const opConnect = "connect"
 
-// link is one connection to one node, which has let us in.
+// link is one connection to one node, which has accepted the login.
 type link struct {
 	node    string
-	version string // of the server, as it says
+	version string // of the server, as it reports it
 	conn    net.Conn
-	in      []byte // what was received and not yet read, from at on
+	in      []byte // received bytes; the bytes from at on are not read yet
 	at      int
 }
 
 // received is the size of the receive buffer of a connection, in bytes.
 const received = 16 << 10
 
-// dial connects to a node and logs in, within the time that the URL gives.
+// dial connects to a node and logs in, within the time limit of the URL.
 func dial(ctx context.Context, c *config, node string) (*link, error) {
 	within, cancel := context.WithTimeout(ctx, c.connect)
 	defer cancel()
@@ -54,7 +54,7 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	return l, nil
 }
 
-// unreachable is the error of a node that does not let us in for now.
+// unreachable returns the error of a node that does not accept a login for now.
 func unreachable(ctx context.Context, c *config, node string, err error) *db.Error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -75,7 +75,7 @@ const (
 	loginRefused   = -1 // AUTHENTICATION_FAILURE
 )
 
-// login logs in. The server says what it is.
+// login logs in. The server answers with its version.
 func (l *link) login(c *config) error {
 	if _, err := wire.RoundTrip(l.conn, appendLogin(nil, c.user, c.password)); err != nil {
 		return l.noServer(err)
@@ -112,8 +112,8 @@ func (l *link) login(c *config) error {
 	return nil
 }
 
-// noServer is the error of a login that ended with err. A server of another product sends
-// what is no message, or ends the connection; a VoltDB that is not ready does that too.
+// noServer returns the error of a login that ended with err. A server of another product sends an invalid message, or
+// ends the connection. A VoltDB server that is not ready does that too.
 func (l *link) noServer(err error) error {
 	switch {
 	case errors.Is(err, errFormat):
@@ -124,7 +124,7 @@ func (l *link) noServer(err error) error {
 	return fmt.Errorf("it ended the connection at the login (%w), as a server of another product does, or one that is not ready", err)
 }
 
-// read returns the next message behind its length; it is valid until the next read.
+// read returns the next message without its length; it is valid until the next read.
 func (l *link) read() ([]byte, error) {
 	for {
 		if got := l.in[l.at:]; len(got) >= headLength {
@@ -148,8 +148,8 @@ func (l *link) read() ([]byte, error) {
 	}
 }
 
-// room moves what was not yet read to the front, and makes room for a message of so many
-// bytes, and for something of the next ones.
+// room moves the unread bytes to the front. It makes room for a message of length bytes, and for a part of the next
+// messages.
 func (l *link) room(length int) {
 	rest := l.in[l.at:]
 	if l.at > 0 && cap(l.in) >= length {

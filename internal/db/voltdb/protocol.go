@@ -11,12 +11,11 @@ import (
 	"stroppy/internal/db"
 )
 
-// The client wire protocol of VoltDB, version 1: https://docs.voltdb.com/ClientWireProtocol/.
-// A message is its length in four bytes and that many bytes, of which the first is the
-// version of the message. Numbers are big-endian.
+// The client wire protocol of VoltDB, version 1: https://docs.voltdb.com/ClientWireProtocol/. A message is a length in
+// four bytes and as many bytes. The first of them is the version of the message. Numbers are big-endian.
 const (
 	headLength = 4
-	// mostAnswer bounds a message; the server's own bound of an answer is 50 MB.
+	// mostAnswer bounds a message; the server limits an answer to 50 MB.
 	mostAnswer = 64 << 20
 )
 
@@ -35,7 +34,7 @@ const (
 	typeArray     = 256 - 99
 )
 
-// wholeSizes are the bytes of the types that are whole numbers, NULL being the least of each.
+// wholeSizes are the sizes in bytes of the whole-number types. NULL is the least number of each type.
 var wholeSizes = map[byte]int{typeTinyInt: 1, typeSmallInt: 2, typeInteger: 4, typeBigInt: 8, typeTimestamp: 8}
 
 // perCent is one cent in units of a DECIMAL, which has twelve digits behind the point.
@@ -161,8 +160,7 @@ func parseDecimal(b []byte) (cents int64, null bool, err error) {
 	return int64(whole), false, nil
 }
 
-// message reads a message from front to back. What is not there sets short, once and for
-// all, and reads as zero.
+// message reads a message from front to back. A read beyond the end sets short for ever and returns zero.
 type message struct {
 	rest  []byte
 	short bool
@@ -200,11 +198,11 @@ func (m *message) bytes() []byte {
 	return m.take(int(n))
 }
 
-// answer is the answer to a call. What it points to is the message's.
+// answer is the answer to a call. Its slices point into the message.
 type answer struct {
 	handle uint64
 	status status
-	text   []byte // why it is no success
+	text   []byte // the reason if the call failed
 	tables message
 	count  int
 }
@@ -219,7 +217,7 @@ const (
 
 var errFormat = errors.New("its answer is not of VoltDB's protocol")
 
-// parseAnswer reads a message behind its length.
+// parseAnswer reads a message without its length.
 func parseAnswer(body []byte) (a answer, err error) {
 	m := message{rest: body}
 	m.take(1) // the version
@@ -248,8 +246,7 @@ func parseAnswer(body []byte) (a answer, err error) {
 	return a, nil
 }
 
-// into puts the rows of all tables behind one another into r, and adds up the rows that
-// statements without rows say they have changed.
+// into appends the rows of all tables to r. It adds up the numbers of changed rows that statements without rows report.
 func (a *answer) into(r *db.Result) error {
 	r.Affected, r.Columns, r.Values = 0, 0, r.Values[:0]
 	for range a.count {
@@ -264,7 +261,7 @@ func (a *answer) into(r *db.Result) error {
 	return a.ended()
 }
 
-// ended is the error of an answer in which more was read than there is.
+// ended returns the error of an answer that is shorter than the values read from it.
 func (a *answer) ended() error {
 	if a.tables.short {
 		return errFormat
@@ -272,10 +269,10 @@ func (a *answer) ended() error {
 	return nil
 }
 
-// mostColumns is VoltDB's own bound of the columns of a table.
+// mostColumns is VoltDB's limit for the columns of a table.
 const mostColumns = 1024
 
-// table is one table of an answer, with the rows that are not yet read.
+// table is one table of an answer, with its unread rows.
 type table struct {
 	message
 	types []byte  // of its columns

@@ -83,7 +83,7 @@ func TestTruncatedAnswerIsAnError(t *testing.T) {
 	if err != nil || changed.Affected != 3 || changed.Rows() != 0 {
 		t.Errorf("changes are read as %+v, %v", changed, err)
 	}
-	for range 20_000 { // whatever stands there, nothing panics
+	for range 20_000 { // whatever the bytes are, nothing panics
 		damaged := append([]byte(nil), whole...)
 		for range 1 + rand.IntN(4) {
 			damaged[rand.IntN(len(damaged))] = byte(rand.Uint32())

@@ -12,12 +12,11 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// schema holds the declared collections of a workload and the known procedures
-// for them.
+// schema holds the declared collections of a workload and the known procedures for them.
 type schema struct {
 	mu         sync.Mutex
 	declared   []*db.Collection
-	procedures map[string]bool // the names that are known to be there
+	procedures map[string]bool // the names of procedures that are known to exist
 }
 
 // Declare implements db.Declarer. Transactions on these collections are stored procedures. Other
@@ -47,8 +46,8 @@ func (d *Database) Exists(ctx context.Context, c *db.Collection) (bool, error) {
 	return slices.Contains(names, strings.ToLower(c.Name)), err
 }
 
-// Create implements db.Records. It makes all declared collections at once, because each change
-// of the schema takes some tenths of a second.
+// Create implements db.Records. It makes all declared collections at once, because each change of the schema takes some
+// tenths of a second.
 func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	names, err := d.catalog(ctx, "TABLES")
 	if err != nil || slices.Contains(names, strings.ToLower(c.Name)) {
@@ -66,8 +65,8 @@ func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	return d.exec(ctx, all...)
 }
 
-// Drop implements db.Records. The procedures that use the collection go first, those of other versions of
-// this program too.
+// Drop implements db.Records. It first drops all procedures that use the collection, including the procedures of other
+// versions of this program.
 func (d *Database) Drop(ctx context.Context, c *db.Collection) error {
 	there, err := d.Exists(ctx, c)
 	if err != nil || !there {
@@ -93,14 +92,14 @@ func (d *Database) Drop(ctx context.Context, c *db.Collection) error {
 	return d.exec(ctx, append(drop, "DROP TABLE "+c.Name)...)
 }
 
-// forget forgets which procedures are there.
+// forget forgets which procedures exist.
 func (d *Database) forget() {
 	d.schema.mu.Lock()
 	defer d.schema.mu.Unlock()
 	clear(d.schema.procedures)
 }
 
-// define makes the procedures of shapes that are not there, in one change of the schema.
+// define makes the missing procedures of shapes, in one change of the schema.
 func (d *Database) define(ctx context.Context, shapes ...*shape) error {
 	d.schema.mu.Lock()
 	defer d.schema.mu.Unlock()
@@ -132,7 +131,7 @@ func (d *Database) define(ctx context.Context, shapes ...*shape) error {
 		}
 		return nil
 	}
-	// Another process may have made them at the same time.
+	// Another process may have made the procedures at the same time.
 	if err := look(); err == nil && len(missing()) == 0 {
 		return nil
 	}
@@ -160,25 +159,25 @@ func (d *Database) RecordSession(ctx context.Context, options db.SessionOptions)
 	return &recordSession{session: s, loading: options.Loading}, nil
 }
 
-// recordSession is a db.RecordSession. What a transaction reads it reads in calls of their own. All
-// that it writes is one call, the commit, which first compares what was read.
+// recordSession is a db.RecordSession. Each read of a transaction is a call of its own. All writes are one call, the
+// commit, which first compares the records that were read.
 //
-// A record that the transaction changes without having read it is changed by the commit, which then
-// also fills in what the record was before.
+// If the transaction changes a record without having read it, the commit changes it. The commit then also fills in the
+// values before the change.
 type recordSession struct {
 	*session
 	loading   bool // each write is a call of its own, at once
 	rehearsal bool // nothing is sent
 
 	open, readOnly, scanned bool // of the transaction; scanned: it has
-	calls                   int  // that have read
+	calls                   int  // calls that have read
 	held                    []held
 	late                    []late
 	inserts                 []insert
 
 	values []db.Value // since Begin
 	texts  []byte
-	ids    []db.Value // that Find asks for
+	ids    []db.Value // the ids that Find requests
 
 	steps  []step
 	args   []db.Value
@@ -193,7 +192,7 @@ type held struct {
 	there   bool // when it was read
 	found   bool // with what the transaction has written
 	written bool
-	was     []db.Value // the id alone of one that is not there
+	was     []db.Value // the values when it was read; the id alone if it is not there
 	now     []db.Value
 }
 
@@ -202,7 +201,7 @@ type late struct {
 	u      *db.Update
 	id     db.Value
 	args   []db.Value
-	before []db.Value // filled in by the commit; nil: nobody asks
+	before []db.Value // filled in by the commit; nil: not requested
 }
 
 type insert struct {
@@ -227,10 +226,10 @@ func (s *recordSession) Begin(_ context.Context, readOnly bool) error {
 	return nil
 }
 
-// Reserve implements db.RecordSession: an insert looks for its id by itself.
+// Reserve implements db.RecordSession. It does nothing, because an insert looks for its id by itself.
 func (s *recordSession) Reserve(*db.Collection, db.Value) {}
 
-// Rollback implements db.RecordSession: nothing was sent that writes.
+// Rollback implements db.RecordSession. No write was sent.
 func (s *recordSession) Rollback(context.Context) error {
 	s.open = false
 	return nil
@@ -300,7 +299,7 @@ func (s *recordSession) Find(ctx context.Context, c *db.Collection, ids []db.Val
 	}
 	first := len(s.held)
 	if len(s.ids) > 0 {
-		if len(s.late)+len(s.inserts) > 0 { // which a call does not show
+		if len(s.late)+len(s.inserts) > 0 { // a call does not show these writes
 			return s.end(db.Fatalf("read "+c.Name, "a transaction of VoltDB reads before it changes a record unseen or inserts one"))
 		}
 		if err := s.read(ctx, c, s.ids); err != nil {
@@ -359,8 +358,7 @@ func (s *recordSession) read(ctx context.Context, c *db.Collection, ids []db.Val
 	return s.fill(c, first, &a)
 }
 
-// fillOne takes the record that was found, of which a row has the fields, and the rows of another table
-// the list.
+// fillOne takes the record that was found. A row has its fields, and the rows of another table have its list.
 func (s *recordSession) fillOne(c *db.Collection, h *held, a *answer) error {
 	for number := range a.count {
 		t, err := a.tables.table()
@@ -387,8 +385,8 @@ func (s *recordSession) fillOne(c *db.Collection, h *held, a *answer) error {
 	return nil
 }
 
-// fill takes the records that were found, of which each row has the id and the fields, into those that
-// are held from first on. The rows of each partition come in the order of the ids.
+// fill stores the records that were found in the held records from first on. Each row has the id and the fields. The
+// rows of each partition come in the order of the ids.
 func (s *recordSession) fill(c *db.Collection, first int, a *answer) error {
 	of, at := s.held[first:], -1
 	for range a.count {
@@ -443,7 +441,8 @@ func (s *recordSession) Insert(ctx context.Context, c *db.Collection, records ..
 	return nil
 }
 
-// load inserts records in a call each, all at once. One that is there was inserted by an earlier try.
+// load inserts all records at once, with one call for each record. A record that is there was inserted by an earlier
+// try.
 func (s *recordSession) load(ctx context.Context, c *db.Collection, records [][]db.Value) error {
 	s.out = s.out[:0]
 	for _, r := range records {
@@ -532,8 +531,8 @@ func (s *recordSession) change(u *db.Update, id *db.Value, args []db.Value, aske
 	return before, nil
 }
 
-// Commit implements db.RecordSession. A transaction that writes nothing and has read in one call
-// is done with that call.
+// Commit implements db.RecordSession. If a transaction writes nothing and has read in one call, it needs no further
+// call.
 func (s *recordSession) Commit(ctx context.Context) error {
 	if s.broken || s.closed {
 		return wire.Broken("commit")
@@ -557,8 +556,8 @@ func (s *recordSession) Commit(ctx context.Context) error {
 	return s.finish(&a, guards, blind)
 }
 
-// assemble makes the steps of the commit: what was read is compared, what is changed unseen is looked
-// at, and then all is written. blind: it is one change whose answer tells whether it met a record.
+// assemble makes the steps of the commit: it compares the records that were read, looks at the records that are changed
+// unseen, and then writes. blind is set if the commit is one change whose answer shows whether a record was found.
 func (s *recordSession) assemble() (guards int, blind bool) {
 	s.plan()
 	guards = padded(len(s.held))
@@ -600,8 +599,8 @@ func (s *recordSession) assemble() (guards int, blind bool) {
 	return guards, blind
 }
 
-// padded is the next power of two. What is compared or put once more is the same, and there are fewer
-// procedures.
+// padded returns the next power of two. The commit repeats a comparison or a write until there are so many, so that
+// there are fewer procedures.
 func padded(n int) int {
 	p := 1
 	for p < n {
@@ -610,7 +609,7 @@ func padded(n int) int {
 	return min(n, 1) * p
 }
 
-// finish fills in what records were that were changed unseen.
+// finish fills in the earlier values of the records that were changed unseen.
 func (s *recordSession) finish(a *answer, guards int, blind bool) error {
 	if s.rehearsal || !blind && len(s.late) == 0 {
 		return nil
@@ -710,8 +709,8 @@ func (s *recordSession) pages(ctx context.Context, c *db.Collection, from db.Val
 	}
 }
 
-// page passes on the records from an id on, in one call, or two of lists. It returns limit if there may
-// be more.
+// page passes on the records from an id on, in one call, or in two calls for lists. It returns limit if more records
+// may follow.
 func (s *recordSession) page(ctx context.Context, c *db.Collection, from db.Value, limit int, record func(values []db.Value) error) (n int, err error) {
 	if from.Null {
 		if from = (db.Value{Int: math.MinInt64 + 1}); c.ID == db.Text {
@@ -770,12 +769,11 @@ func (s *recordSession) page(ctx context.Context, c *db.Collection, from db.Valu
 	return n, nil
 }
 
-// leastItems is more than the items of one list, so that a page holds at least one of them.
+// leastItems is more than the items of one list, so that a page holds at least one list.
 const leastItems = 1024
 
-// lists passes on the records whose items were read from an id on, and those without a list among them,
-// which a second call reads. Where there are as many items as a page has, the last list may not be whole
-// and is left to the next page.
+// lists passes on the records whose items were read from an id on. A second call reads the records without a list among
+// them. If a page is full, its last list may not be complete and is left to the next page.
 func (s *recordSession) lists(ctx context.Context, c *db.Collection, from db.Value, items []db.Value, most int, record func(values []db.Value) error) (more bool, err error) {
 	width, to := 1+len(c.Items), db.Value{Int: math.MaxInt64}
 	if more = len(items) == most*width; more {
@@ -815,7 +813,7 @@ func (s *recordSession) lists(ctx context.Context, c *db.Collection, from db.Val
 	return more, nil
 }
 
-// unread is the error of a call that only reads: nothing of the transaction was applied.
+// unread returns the error of a call that only reads: nothing of the transaction was applied.
 func unread(err error) error {
 	if e, ok := errors.AsType[*db.Error](err); ok && e.Class == db.Unknown {
 		e.Class = db.Unavailable

@@ -59,7 +59,7 @@ func values(id, amount int64, word string) []db.Value {
 // TestSessionsWorkOnRealServer checks all functions of the driver on one real server.
 func TestSessionsWorkOnRealServer(t *testing.T) {
 	s := start(t)
-	// A login takes more than the cluster's second where the machine has much else to do.
+	// On a busy machine a login takes longer than the cluster's limit of one second.
 	patient := strings.Replace(s.URL(), "connect_timeout=1s", "connect_timeout=20s", 1)
 	d := drivertest.Open(t, voltdb.Open, patient)
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
@@ -195,7 +195,7 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 	}
 }
 
-// testStatus: a sample says what each node does.
+// testStatus checks that a sample has the state of each node.
 func testStatus(t *testing.T, d *voltdb.Database) {
 	sample, err := d.Monitor().Sample(t.Context())
 	text := sample.State
@@ -213,7 +213,7 @@ func testStatus(t *testing.T, d *voltdb.Database) {
 	t.Logf("%s", text)
 }
 
-// testRecords: what a transaction has read and another one has changed refuses its commit.
+// testRecords checks that a commit is refused if another transaction has changed a record that was read.
 func testRecords(t *testing.T, d *voltdb.Database) {
 	s, other := session(t, d), session(t, d)
 	drivertest.Must(t, transact(t, s, put(s, 50, 100, "fifty"), put(s, 51, 100, "next")))
@@ -258,7 +258,7 @@ func testRecords(t *testing.T, d *voltdb.Database) {
 	}
 }
 
-// testLists: the items of a list copy what the transaction has made of the records that they name.
+// testLists checks that the items of a list copy the records that they name, as the transaction leaves them.
 func testLists(t *testing.T, d *voltdb.Database) {
 	s := session(t, d)
 	leg := func(account, sum int64) []db.Value { return []db.Value{{Int: account}, {Int: sum}, {}} }
@@ -296,7 +296,7 @@ func testLists(t *testing.T, d *voltdb.Database) {
 	}
 }
 
-// testGroups: a scan of many pages brings each record once, in the order of the ids.
+// testGroups checks that a scan of many pages returns each record once, in the order of the ids.
 func testGroups(t *testing.T, d *voltdb.Database) {
 	s, err := d.RecordSession(t.Context(), db.SessionOptions{Loading: true})
 	drivertest.Must(t, err)
@@ -321,7 +321,7 @@ func testGroups(t *testing.T, d *voltdb.Database) {
 	}
 }
 
-// testDrop: a collection that is dropped and made anew gets its procedures again.
+// testDrop checks that a collection gets its procedures again after it was dropped and created.
 func testDrop(t *testing.T, d *voltdb.Database) {
 	s := session(t, d)
 	insert := func() error {
@@ -336,7 +336,7 @@ func testDrop(t *testing.T, d *voltdb.Database) {
 	drivertest.Must(t, transact(t, s, insert))
 }
 
-// testStreams: many sessions on one connection get each its own answers.
+// testStreams checks that each of many sessions on one connection gets its own answers.
 func testStreams(t *testing.T, d *voltdb.Database) {
 	list, err := d.Streams(t.Context(), 50, db.SessionOptions{})
 	drivertest.Must(t, err)
@@ -358,8 +358,8 @@ func testStreams(t *testing.T, d *voltdb.Database) {
 	all.Wait()
 }
 
-// testCut: a connection that ends while a call is under way leaves the outcome unknown,
-// whether the server got it or not.
+// testCut checks that the outcome is unknown if a connection ends during a call, whether the server received the call
+// or not.
 func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool) {
 	var c drivertest.Cutter
 	d := drivertest.Open(t, voltdb.Open, c.Stand(t, address))
@@ -384,7 +384,7 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 		c.Rest()
 		drivertest.Must(t, s.Reset(t.Context()))
 		read(t, s, id)
-		time.Sleep(50 * time.Millisecond) // what the server got it has carried out then
+		time.Sleep(50 * time.Millisecond) // by then the server has carried out each call that it has received
 		if r := read(t, observer, id); applied >= 0 && r[0].Found != (applied == 1) {
 			t.Errorf("cut %d: found %t, want %d", when, r[0].Found, applied)
 		}
@@ -392,7 +392,7 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 	}
 }
 
-// testRefusals: whom no VoltDB lets in gets one sentence, soon.
+// testRefusals checks that a refused client gets an error of one sentence within a short time.
 func testRefusals(t *testing.T, address string) {
 	u, err := url.Parse(address)
 	drivertest.Must(t, err)
@@ -422,8 +422,8 @@ func testRefusals(t *testing.T, address string) {
 	}
 }
 
-// testFrozen: an answer that does not come leaves the outcome unknown within the time for
-// one, on a connection of its own and on a shared one, and a context ends a call.
+// testFrozen checks calls without an answer, on a session's own connection and on a shared connection. The outcome is
+// unknown within the time limit of a call. A context ends a call.
 func testFrozen(t *testing.T, s *voltdbcluster.Cluster, address string) {
 	d := drivertest.Open(t, voltdb.Open, address+"&answer_timeout=700ms")
 	alone := session(t, d)

@@ -13,9 +13,9 @@ import (
 type session struct {
 	db     *Database
 	shared *shared // nil: its own
-	stream int     // which of the shared ones it is
+	stream int     // the number of its stream on the shared connection
 
-	// Of a connection of its own.
+	// These fields are used only with the session's own connection.
 	link      *link
 	deadlines wire.Deadlines
 	handle    uint64
@@ -43,7 +43,7 @@ func (s *session) open(ctx context.Context) error {
 	return nil
 }
 
-// system calls a procedure of the system's with texts.
+// system calls a system procedure with texts as arguments.
 func (s *session) system(ctx context.Context, procedure string, texts ...string) (*db.Result, error) {
 	var types []db.Type
 	var args []db.Value
@@ -64,8 +64,7 @@ func (s *session) call(ctx context.Context, procedure string, types []db.Type, a
 	return &s.result, nil
 }
 
-// ask calls a procedure and returns the answer that it has succeeded, which is valid until
-// the next one.
+// ask calls a procedure and returns the answer of a successful call, which is valid until the next call.
 func (s *session) ask(ctx context.Context, procedure string, types []db.Type, args []db.Value) (answer, error) {
 	if s.broken || s.closed {
 		return answer{}, wire.Broken(s.op(procedure))
@@ -101,8 +100,8 @@ func (s *session) parse(procedure string, body []byte) (answer, error) {
 	return a, nil
 }
 
-// askAll sends the calls in s.out, of which there are n, on the session's own connection, and waits
-// for all answers. It returns the first error that is not allowed.
+// askAll sends the n calls in s.out on the session's own connection, and waits for all answers. It returns the first
+// error that is not allowed.
 func (s *session) askAll(ctx context.Context, op string, n int, allowed func(*db.Error) bool) error {
 	if s.broken || s.closed {
 		return wire.Broken(op)
@@ -127,15 +126,13 @@ func (s *session) askAll(ctx context.Context, op string, n int, allowed func(*db
 	return failed
 }
 
-// lost is the error of a call that was sent and whose answer did not come, or is none of
-// VoltDB's: it may have been applied.
+// lost returns the error of a call that was sent but got no valid answer: the call may have been applied.
 func (s *session) lost(procedure string, err error) error {
 	s.broken = true
 	return wire.Lost(s.op(procedure), err, wire.Committing)
 }
 
-// notSent is the error of a call that the server has not got as a whole, so that it
-// cannot have run.
+// notSent is the error of a call that the server has not received completely, so that the call cannot have run.
 type notSent struct{ error }
 
 func (s *session) op(procedure string) string { return "call " + procedure }
@@ -173,8 +170,7 @@ func handleOf(body []byte) uint64 {
 	return uint64(m.number(8))
 }
 
-// Reset implements db.RecordSession. The new connection begins with the node after the
-// one that failed.
+// Reset implements db.RecordSession. It first tries the node after the node that failed.
 func (s *session) Reset(ctx context.Context) error {
 	if s.closed {
 		return wire.Broken("reset the session")

@@ -32,7 +32,7 @@ var kindNames = [...]string{
 	find: "find", findAll: "find_all", scan: "scan", scanEmpty: "scan_empty", guard: "guard", look: "look", change: "change", put: "put", add: "add",
 }
 
-// step is a part of a call. Calls of equal steps are one procedure.
+// step is a part of a call. Calls with equal steps use the same procedure.
 type step struct {
 	kind  kind
 	c     *db.Collection
@@ -41,8 +41,8 @@ type step struct {
 	items int    // add: how many records the list has
 }
 
-// shape is shared by all calls of equal steps. It is a procedure or, for collections that are not
-// declared, statements into which the arguments are written.
+// shape is shared by all calls with equal steps. It is a procedure. For collections that are not declared, it is a list
+// of statements with the arguments in their text.
 type shape struct {
 	steps      []step
 	alone      bool
@@ -52,7 +52,7 @@ type shape struct {
 	statements string
 }
 
-// mostWrites bounds the records of one call, each of which is two statements of a procedure.
+// mostWrites bounds the records of one call. Each record takes two statements of a procedure.
 const mostWrites = 200
 
 // listOf in a type is a list of all arguments.
@@ -63,7 +63,7 @@ func (s *recordSession) plan() {
 	s.steps, s.args, s.alone = s.steps[:0], s.args[:0], true
 }
 
-// step adds a step, and id the partition that it is in; nil: all.
+// step adds a step. id names the partition of the step; nil: all partitions.
 func (s *recordSession) step(of step, id *db.Value) {
 	s.steps = append(s.steps, of)
 	if id == nil {
@@ -77,7 +77,7 @@ func (s *recordSession) step(of step, id *db.Value) {
 	s.alone = s.alone && at.Int == s.home.Int && string(at.Text) == string(s.home.Text)
 }
 
-// partition is the value that the partition of a record depends on.
+// partition returns the value that the partition of a record depends on.
 func partition(c *db.Collection, id *db.Value) db.Value {
 	if c.Group > 0 {
 		n, _ := strconv.ParseInt(string(id.Text[:min(c.Group, len(id.Text))]), 16, 64) // 0 of an id of another form
@@ -94,7 +94,7 @@ func (s *recordSession) key(c *db.Collection, id *db.Value) {
 	s.args = append(s.args, *id)
 }
 
-// compare adds the step that compares a record with what was read of it.
+// compare adds the step that compares a record with its values when it was read.
 func (s *recordSession) compare(h *held) {
 	of := step{kind: guard, c: h.c}
 	found := db.Value{}
@@ -127,7 +127,7 @@ func (s *recordSession) compare(h *held) {
 	}
 }
 
-// look adds the step that reads a record which is changed unseen.
+// look adds the step that reads a record before it is changed unseen.
 func (s *recordSession) look(l *late) {
 	args := l.args
 	if l.u.AtLeast != 0 {
@@ -161,7 +161,7 @@ func (s *recordSession) insert(in *insert) {
 	}
 	s.step(of, id)
 	if c.List != "" {
-		s.alone = false // each item is where the record is that it names
+		s.alone = false // each item is in the partition of the record that it names
 	}
 	if of.items == 0 {
 		if c.Group > 0 {
@@ -220,7 +220,7 @@ func (s *recordSession) shape(ctx context.Context) (*shape, error) {
 	return made, nil
 }
 
-// shape makes a shape of steps.
+// shape makes a shape from steps.
 func (d *Database) shape(steps []step, alone bool) *shape {
 	var list statements
 	list.home = -1
@@ -245,18 +245,17 @@ func (d *Database) shape(steps []step, alone bool) *shape {
 	}
 	text += " AS " + body
 	digest := fnv.New64a()
-	digest.Write([]byte(text)) // which never fails
+	digest.Write([]byte(text)) // never fails
 	s.name = fmt.Sprintf("%s%s%016x", procedurePrefix(first), summary(steps), digest.Sum64())
 	s.create = strings.Replace(text, "PROCEDURE_NAME", s.name, 1)
 	return s
 }
 
-// procedurePrefix begins the names of the procedures whose first step is on a collection. The kinds of
-// steps follow, and a digest of the text, so that no other version of this program has another procedure
-// of the name.
+// procedurePrefix returns the beginning of the names of the procedures whose first step is on a collection. The kinds
+// of steps and a digest of the text follow. So a procedure of another version of this program never has the same name.
 func procedurePrefix(c *db.Collection) string { return strings.ToLower(c.Name) + "_p_" }
 
-// summary has how many steps there are of each kind, such as look2_change2_add1_.
+// summary returns the number of steps of each kind, such as look2_change2_add1_.
 func summary(steps []step) (text string) {
 	for len(steps) > 0 {
 		n := 1
@@ -269,7 +268,7 @@ func summary(steps []step) (text string) {
 	return text
 }
 
-// literal are the statements with the arguments in the place of their parameters.
+// literal returns the statements with the arguments in place of their parameters.
 func (s *shape) literal(args []db.Value) string {
 	var b strings.Builder
 	write := func(v *db.Value, of db.Type) {
@@ -280,7 +279,7 @@ func (s *shape) literal(args []db.Value) string {
 			b.WriteString("'" + strings.ReplaceAll(string(v.Text), "'", "''") + "'")
 		case of == db.Decimal:
 			whole, cents := v.Int/100, v.Int%100
-			fmt.Fprintf(&b, "%d.%02d", whole, max(cents, -cents)) // which no collection has that is not declared
+			fmt.Fprintf(&b, "%d.%02d", whole, max(cents, -cents)) // no collection that is not declared has such a field
 		default:
 			b.WriteString(strconv.FormatInt(v.Int, 10))
 		}
@@ -307,8 +306,8 @@ func (s *shape) literal(args []db.Value) string {
 	return b.String()
 }
 
-// statements are the texts of steps and the types of their parameters, in the order in which the
-// session adds the arguments.
+// statements are the texts of steps and the types of their parameters. The types are in the order in which the session
+// adds the arguments.
 type statements struct {
 	texts []string
 	types []db.Type
@@ -318,7 +317,7 @@ type statements struct {
 // columnTypes are the types of VoltDB.
 var columnTypes = map[db.Type]string{db.Integer: "BIGINT", db.Decimal: "DECIMAL", db.Text: "VARCHAR"}
 
-// keys are the columns of the primary key.
+// keys returns the columns of the primary key.
 func keys(c *db.Collection) []string {
 	if c.Group > 0 {
 		return []string{"part", "id"}
@@ -333,7 +332,7 @@ func fields(c *db.Collection) (names []string) {
 	return names
 }
 
-// listTable is the table of the lists of a collection.
+// listTable returns the name of the table with the lists of a collection.
 func listTable(c *db.Collection) string { return c.Name + "_" + c.List }
 
 func itemNames(c *db.Collection) (names []string) {
@@ -343,7 +342,7 @@ func itemNames(c *db.Collection) (names []string) {
 	return names
 }
 
-// where is the condition for a record, whose key is a parameter.
+// where returns the condition for a record, whose key is a parameter.
 func (l *statements) where(c *db.Collection) string {
 	if l.home < 0 {
 		l.home = len(l.types)
@@ -355,13 +354,13 @@ func (l *statements) where(c *db.Collection) string {
 	return strings.Join(keys(c), " = ? AND ") + " = ?"
 }
 
-// cast is a parameter of a type.
+// cast returns a parameter of a type.
 func (l *statements) cast(of db.Type) string {
 	l.types = append(l.types, of)
 	return "CAST(? AS " + columnTypes[of] + ")"
 }
 
-// insert is a statement that writes a record of which all values are parameters.
+// insert returns a statement that writes a record. All values are parameters.
 func (l *statements) insert(verb string, c *db.Collection) string {
 	if l.home < 0 {
 		l.home = len(l.types)
@@ -429,7 +428,7 @@ func (l *statements) add(of step) {
 	}
 }
 
-// The numbers that are divided by 0 where a record is not as it was read, and where an id is taken.
+// These numbers are divided by 0 if a record has changed since it was read, and if an id is taken.
 const changed, taken = 2, 3
 
 func (l *statements) guard(of step) {
@@ -499,9 +498,9 @@ func (l *statements) change(of step) {
 	l.texts = append(l.texts, fmt.Sprintf("UPDATE %s SET %s WHERE %s", of.c.Name, strings.Join(sets, ", "), l.where(of.c)))
 }
 
-// item inserts record n of a list, in the partition of what it names, because only there the field that
-// is copied can be read. A record with a list is its items alone: each partition has the records without
-// one, of which the first item must find none.
+// item inserts record n of a list into the partition of the record that it names, because the copied field can be read
+// only there. A record with a list is stored as its items alone. Each partition has the records without a list, and the
+// first item must find none of them with its id.
 func (l *statements) item(c *db.Collection, n int) {
 	of, id := c.From.Name, l.cast(c.ID)
 	values, from := []string{id, strconv.Itoa(n), of + ".id"}, of
@@ -521,7 +520,7 @@ func (l *statements) item(c *db.Collection, n int) {
 		listTable(c), strings.Join(itemNames(c), ", "), strings.Join(values, ", "), from, of))
 }
 
-// column is the definition of a column.
+// column returns the definition of a column.
 func column(name string, of db.Type, bytes int) string {
 	if of == db.Text {
 		return fmt.Sprintf("%s VARCHAR(%d BYTES)", name, bytes)
@@ -529,11 +528,11 @@ func column(name string, of db.Type, bytes int) string {
 	return name + " " + columnTypes[of]
 }
 
-// idLength returns the most bytes of an id. Up to 63 bytes are kept in the row.
+// idLength returns the most bytes of an id. The row itself holds up to 63 bytes.
 func idLength(c *db.Collection) int { return cmp.Or(c.Length, 1024) }
 
-// createTable are the statements that make a collection. What is not declared is small, and each
-// partition has all of it.
+// createTable returns the statements that make a collection. A collection that is not declared is small, and each
+// partition has a copy of it.
 func createTable(c *db.Collection, parted bool) (list []string) {
 	table := func(name, key, home string, columns []string) {
 		list = append(list, fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (%s))", name, strings.Join(columns, ", "), key))

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// Hosts asks a node by its URL which nodes the cluster has now, and what
-// @SystemInformation says of each, by its names in lower case.
+// Hosts asks a node by its URL for the current nodes of the cluster. It returns the values of @SystemInformation for
+// each node, by their names in lower case.
 func Hosts(ctx context.Context, url string) ([]map[string]string, error) {
 	d, err := Open(ctx, url)
 	if err != nil {
@@ -22,8 +22,8 @@ func Hosts(ctx context.Context, url string) ([]map[string]string, error) {
 	return d.about(ctx, "OVERVIEW")
 }
 
-// about asks @SystemInformation, whose rows end with a name and a value, and begin with a
-// node's number where they are of nodes.
+// about asks @SystemInformation, whose rows end with a name and a value. If the rows are about nodes, they begin with a
+// node's number.
 func (d *Database) about(ctx context.Context, what string) (of []map[string]string, err error) {
 	err = d.with(ctx, func(s *session) error {
 		r, err := s.system(ctx, "@SystemInformation", what)
@@ -52,12 +52,11 @@ func (d *Database) about(ctx context.Context, what string) (of []map[string]stri
 	return of, err
 }
 
-// monitor asks over a connection that it makes each time.
+// monitor asks over a new connection each time.
 type monitor struct{ database *Database }
 
-// Monitor implements db.Monitored with a state and no metrics: the nodes, and of each what
-// @Statistics says of its memory, its processor, its latencies and the calls that it has
-// begun; who leads which partition.
+// Monitor implements db.Monitored with a state and no metrics. The state holds the values of @Statistics for each node:
+// its memory, its processor, its latencies and the calls that it has begun. It also names the leader of each partition.
 func (d *Database) Monitor() db.Monitor { return monitor{d} }
 
 // Interval implements db.Monitor: @Statistics asks all nodes.
@@ -102,12 +101,12 @@ func (d *Database) state(ctx context.Context) ([]byte, error) {
 	return json.Marshal(status)
 }
 
-// sampled are the components of @Statistics that a sample has:
+// sampled are the components of @Statistics that are part of a sample:
 // https://docs.voltdb.com/UsingVoltDB/sysprocstatistics.php.
 var sampled = []string{"MEMORY", "CPU", "LATENCY", "PROCEDUREPROFILE", "TOPO"}
 
-// statistics asks @Statistics for a component, a row an object, its columns' names in lower
-// case. What began with the server and not with the last question is counted.
+// statistics asks @Statistics for a component. It returns an object for each row, with the columns' names in lower
+// case. The values count from the start of the server, not from the last question.
 func (s *session) statistics(ctx context.Context, component string) (rows []map[string]any, err error) {
 	a, err := s.ask(ctx, "@Statistics", []db.Type{db.Text, db.Integer}, []db.Value{{Text: []byte(component)}, {Int: 0}})
 	for i := 0; err == nil && i < a.count; i++ {
@@ -125,8 +124,8 @@ func (s *session) statistics(ctx context.Context, component string) (rows []map[
 	return rows, nil
 }
 
-// objects appends the rows as objects, by the columns' names in lower case. A table that holds
-// bytes, as the hash ring of the partitions, is left out: it says nothing to a person.
+// objects appends the rows as objects, by the columns' names in lower case. It leaves out a table that holds bytes,
+// such as the hash ring of the partitions, because people cannot read it.
 func (t *table) objects(rows []map[string]any) ([]map[string]any, error) {
 	names := make([]string, len(t.types))
 	for i := range names {
@@ -153,8 +152,8 @@ func (t *table) objects(rows []map[string]any) ([]map[string]any, error) {
 	return rows, err
 }
 
-// Footprint implements db.Footprinter: the memory of all tables on all nodes, their
-// indexes included. VoltDB keeps its data in memory.
+// Footprint implements db.Footprinter. It returns the memory of all tables on all nodes, their indexes included. VoltDB
+// keeps its data in memory.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	err = d.with(ctx, func(s *session) error {
 		for component, column := range map[string]string{"TABLE": "tuple_allocated_memory", "INDEX": "memory_estimate"} { // in kilobytes

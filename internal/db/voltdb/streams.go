@@ -11,19 +11,18 @@ import (
 	"stroppy/internal/db"
 )
 
-// shared is a connection of several sessions. Each has at most one call under way, whose
-// answer comes when it is done, in any order. What sessions have to send at the same time
-// is written together by the first of them.
+// shared is a connection of several sessions. Each session has at most one call under way. The answers come in any
+// order. If several sessions have calls to send at the same time, the first session sends them together.
 type shared struct {
 	db *Database
 
 	mu       sync.Mutex
-	sessions int           // not closed
+	sessions int           // the sessions that are not closed
 	link     *link         // nil while the connection is broken
 	streams  []stream      // by the number of their session
-	out      []byte        // what is to be sent
-	spare    []byte        // what was sent last, to be filled again
-	writing  bool          // somebody sends
+	out      []byte        // the bytes to send
+	spare    []byte        // the bytes that were sent last, for reuse
+	writing  bool          // a session is sending
 	taken    uint64        // how often out was taken to be sent
 	renewing chan struct{} // held while the connection is made
 	node     int
@@ -33,7 +32,7 @@ type shared struct {
 type stream struct {
 	handle uint64    // of the call under way; 0: none
 	since  time.Time // when it was handed over to be sent
-	batch  uint64    // the taking of out that takes it
+	batch  uint64    // the value of taken at which the call is sent
 	next   uint64    // counts its calls
 	body   []byte    // the answer
 	done   chan error
@@ -97,7 +96,7 @@ func (c *shared) read(l *link) {
 	}
 }
 
-// watch ends the connection when a call has no answer within the time for one.
+// watch ends the connection if a call has no answer within the time limit of a call.
 func (c *shared) watch(l *link, ended <-chan struct{}) {
 	limit := c.db.config.answer
 	ticker := time.NewTicker(max(limit/8, time.Millisecond))
@@ -117,8 +116,7 @@ func (c *shared) watch(l *link, ended <-chan struct{}) {
 	}
 }
 
-// fail ends a connection, and all calls under way on it. What nobody had begun to send was
-// not sent.
+// fail ends a connection, and all calls under way on it. Calls that no session had begun to send were not sent.
 func (c *shared) fail(l *link, err error) {
 	l.close()
 	c.mu.Lock()
@@ -178,7 +176,7 @@ func (c *shared) roundTrip(ctx context.Context, s *session, procedure string, ty
 	return nil, context.Cause(ctx)
 }
 
-// send writes what is to be sent until nothing is. The lock is held, but not while it writes.
+// send sends the waiting bytes until there are none. The lock is held, but not during a write.
 func (c *shared) send(l *link) {
 	for c.link == l && len(c.out) > 0 {
 		batch := c.out
@@ -197,8 +195,8 @@ func (c *shared) send(l *link) {
 	}
 }
 
-// reset gives the session a connection: that which the others have, if it stands, or a new
-// one, which the first session makes that comes.
+// reset gives the session a connection. If the other sessions have a working connection, it uses that connection.
+// Otherwise the first session that comes makes a new connection.
 func (c *shared) reset(ctx context.Context, s *session) error {
 	select {
 	case c.renewing <- struct{}{}:
@@ -222,7 +220,7 @@ func (c *shared) reset(ctx context.Context, s *session) error {
 	return nil
 }
 
-// leave is the Close of one session: the last one closes the connection.
+// leave closes one session. The last session closes the connection.
 func (c *shared) leave() {
 	c.mu.Lock()
 	c.sessions--

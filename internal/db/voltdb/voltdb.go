@@ -1,8 +1,8 @@
-// Package voltdb is VoltDB, a database of stored procedures: each call is one transaction, and no step
-// of a client comes between. Collections of records are tables, and the procedures are made for the
-// transactions that meet them.
+// Package voltdb drives VoltDB, a database of stored procedures. Each call is one transaction, without steps of a
+// client in between. Collections of records are tables, and the driver makes the procedures for the transactions that
+// it meets.
 //
-// It speaks the client wire protocol itself; docs/reference/dependencies.md says why.
+// It implements the client wire protocol itself; docs/reference/dependencies.md gives the reason.
 package voltdb
 
 import (
@@ -14,12 +14,11 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Database is one VoltDB cluster. A session has a connection to one of its nodes, which
-// answers for all of them.
+// Database is one VoltDB cluster. A session has a connection to one of its nodes, which answers for all nodes.
 type Database struct {
 	config  config
 	version string
-	opened  atomic.Uint64 // connections so far, so that they begin with different nodes
+	opened  atomic.Uint64 // connections so far, so that they use different first nodes
 	schema  schema
 }
 
@@ -32,7 +31,7 @@ var (
 	_ db.Monitored                     = (*Database)(nil)
 )
 
-// Open connects to one of the nodes of a URL, which lets us in.
+// Open connects to the first node of a URL that accepts the login.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := readURL(url)
 	if err != nil {
@@ -48,7 +47,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, nil
 }
 
-// connect connects to the first node that lets us in, beginning with one by its number.
+// connect connects to the first node that accepts the login. It begins with the node of number first.
 func (d *Database) connect(ctx context.Context, first int) (*link, error) {
 	var failed error
 	for i := range d.config.nodes {
@@ -66,10 +65,10 @@ func (d *Database) connect(ctx context.Context, first int) (*link, error) {
 	return nil, failed
 }
 
-// next is the number of the node that the next connection begins with.
+// next returns the number of the first node for the next connection.
 func (d *Database) next() int { return int(d.opened.Add(1) - 1) }
 
-// Close implements db.Database; each session has a connection of its own.
+// Close implements db.Database. It does nothing, because each session has its own connection.
 func (d *Database) Close() error { return nil }
 
 // Limits implements db.Database. Value is the limit of VARCHAR, in bytes.
@@ -80,11 +79,11 @@ func (d *Database) Limits() db.Limits {
 // mostFound bounds the records that one call reads by their ids.
 const mostFound = 10_000
 
-// mostText is VoltDB's bound of a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
+// mostText is VoltDB's limit for a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
 const mostText = 1 << 20
 
-// Isolations: every transaction is serializable. Since version 6.4 real-time order is
-// promised too (Jepsen, VoltDB 6.3, section 4: "VoltDB 6.4 … strict serializability").
+// Isolations lists one isolation: every transaction is serializable. Since version 6.4 VoltDB promises real-time order
+// too (Jepsen, VoltDB 6.3, section 4: "VoltDB 6.4 … strict serializability").
 var Isolations = db.Isolations{
 	Product: "VoltDB", Source: "VoltDB documentation, Using VoltDB, How VoltDB Works: serializable; of real-time order: VoltDB 6.4 release notes",
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},

@@ -11,17 +11,16 @@ import (
 	"stroppy/internal/load"
 )
 
-// StateRecords are the collections of objects that transactions add amounts to, and of
-// their ledger, in a database of records. The ledger has a record a transaction, whose
-// id is the transaction's and whose legs are a list in the order of the operations. A
-// tombstone has no legs.
+// StateRecords are the collections of objects that transactions add amounts to, and of their ledger, in a database of
+// records. The ledger has one record for each transaction. The record's id is the transaction's id. Its legs are a list
+// in the order of the operations. A tombstone has no legs.
 type StateRecords struct {
 	Objects *db.Collection
 	Ledger  *db.Collection // nil: none is kept
 
-	debit  *db.Update // adds an amount if at least so much is there
-	credit *db.Update // adds an amount whatever is there
-	lock   *db.Update // writes the transaction's id, so that nobody else writes the object
+	debit  *db.Update // adds an amount if the object has at least so much
+	credit *db.Update // adds an amount to any object
+	lock   *db.Update // writes the transaction's id, so that no other transaction writes the object
 	write  *db.Update // writes a whole state
 }
 
@@ -43,7 +42,7 @@ const (
 // longestID bounds the bytes of the id of an object.
 const longestID = 32
 
-// NewStateRecords makes the collections. With an empty name no ledger is kept.
+// NewStateRecords makes the collections. With an empty name there is no ledger.
 func NewStateRecords(objects, ledger string, amount db.Type, nonNegative bool) *StateRecords {
 	d := &StateRecords{Objects: &db.Collection{Name: objects, ID: db.Text, Length: longestID, Fields: []db.Field{
 		{Name: "balance", Type: amount, Additive: true, NonNegative: nonNegative}, {Name: "version", Type: db.Integer, Additive: true},
@@ -65,12 +64,12 @@ func NewStateRecords(objects, ledger string, amount db.Type, nonNegative bool) *
 	return d
 }
 
-// ObjectValues are the values of the record of an object with an id.
+// ObjectValues returns the values of the record of an object with an id.
 func ObjectValues(id []byte, s State) []db.Value {
 	return []db.Value{{Text: id}, {Int: s.Balance}, {Int: s.Version}, {Int: s.Last}}
 }
 
-// StateOf reads the values of an object; false if one is not there.
+// StateOf reads the values of an object. It returns false if a value is missing.
 func StateOf(values []db.Value) (s State, ok bool) {
 	for _, v := range values {
 		if v.Null {
@@ -112,8 +111,8 @@ type RecordLogic interface {
 	Next(tx *history.Transaction)
 	// AppendID appends the id of an object's record.
 	AppendID(dst []byte, object uint64) []byte
-	// Refusal is the reason for which what was read forbids the transaction; 0: none. In
-	// the style RecordsAdd a debit is refused by its own condition besides.
+	// Refusal returns the reason why the states that were read forbid the transaction; 0: none. In the style
+	// RecordsAdd, a debit's own condition can refuse the debit too.
 	Refusal(tx *history.Transaction) history.Reason
 }
 
@@ -122,14 +121,14 @@ type RecordStyle uint8
 
 // The styles.
 const (
-	RecordsAdd     RecordStyle = iota // adds to each, which returns what it was before
-	RecordsLock                       // locks each by a write, then writes all states
-	RecordsWrite                      // reads all, then writes all states
-	RecordsAddLate                    // RecordsAdd of a database with Limits.Deferred: the commit returns what each was before
+	RecordsAdd     RecordStyle = iota // adds to each object, and each change returns the state before
+	RecordsLock                       // locks each object by a write, then writes all states
+	RecordsWrite                      // reads all objects, then writes all states
+	RecordsAddLate                    // RecordsAdd of a database with Limits.Deferred: the commit returns the states before
 )
 
-// RecordClient runs one client's transactions on a session of its own. Its buffers grow
-// to the longest transaction and are then used again.
+// RecordClient runs one client's transactions on a session of its own. Its buffers grow to the longest transaction and
+// are used again.
 type RecordClient struct {
 	RecordLogic
 	db.RecordSession
@@ -141,7 +140,7 @@ type RecordClient struct {
 	made  []int64    // the versions that the operations make
 	ids   []db.Value // the part of names that one call is about
 	args  []db.Value // of a change of one object
-	// Only the parts of states and entry that differ between transactions are set.
+	// Only those parts of states and entry are set that differ between transactions.
 	states  []db.Value // the fields of the objects that are written
 	entry   []db.Value // of the ledger
 	entries [1][]db.Value
@@ -164,8 +163,7 @@ func (c *RecordClient) Attempt(ctx context.Context, tx *history.Transaction) err
 	Forget(tx)
 	err := c.attempt(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
-		// Only the ledger's id can be there already: the transaction is applied, or a
-		// look-up has closed its id.
+		// Only the ledger's id can be there already. Then the transaction is applied, or a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
 	return Ended(tx, err, c.rules)
@@ -204,8 +202,8 @@ func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) err
 	return c.end(ctx, tx, reason, err)
 }
 
-// end commits a transaction, also one that is refused: what it has read is sure only once
-// it has committed, and the refusal rests on it.
+// end commits a transaction, even a refused transaction. Its reads are sure only after the commit, and the refusal
+// depends on them.
 func (c *RecordClient) end(ctx context.Context, tx *history.Transaction, reason history.Reason, err error) error {
 	if err == nil {
 		err = c.Commit(ctx)
@@ -216,7 +214,7 @@ func (c *RecordClient) end(ctx context.Context, tx *history.Transaction, reason 
 	return err
 }
 
-// refuse gives up a transaction that has changed objects, and what it has seen with it.
+// refuse gives up a transaction that has changed objects, and its observations.
 func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
 	err := c.Rollback(ctx)
 	if err == nil {
@@ -226,11 +224,11 @@ func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reas
 	return err
 }
 
-// uncredited are the objects that a rule of the workload is about.
+// uncredited reports whether a rule of the workload applies to an object.
 func uncredited(op *history.Op) bool { return op.Amount <= 0 }
 
-// ReadObjects begins a transaction of the workload's own: it finds the objects of the
-// operations that are wanted and notes them. The reason is that one is not there.
+// ReadObjects begins a transaction of the workload's own. It finds and observes the objects of the wanted operations.
+// The reason is set if an object is not there.
 func (c *RecordClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
 	c.name(tx)
 	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
@@ -258,9 +256,8 @@ func (c *RecordClient) name(tx *history.Transaction) {
 	}
 }
 
-// WriteObjects writes what the operations make of the objects that ReadObjects has read,
-// those that are wanted: what else the transaction writes is the workload's. Then it logs
-// the transaction.
+// WriteObjects writes the states of the wanted objects that ReadObjects has read, as the operations make them. The
+// workload itself writes everything else of the transaction. WriteObjects then logs the transaction.
 func (c *RecordClient) WriteObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) error {
 	c.ids = c.ids[:0]
 	for i := range tx.Ops {
@@ -279,13 +276,13 @@ func (c *RecordClient) WriteObjects(ctx context.Context, tx *history.Transaction
 	return c.log(ctx, tx)
 }
 
-// End commits a transaction of the workload's own, also one that is refused.
+// End commits a transaction of the workload's own, even a refused transaction.
 func (c *RecordClient) End(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
 	return c.end(ctx, tx, reason, nil)
 }
 
-// read finds the objects of the operations that are wanted, or of all where wanted is nil, in
-// one round trip, and notes them. The reason is that one is not there.
+// read finds and observes the objects of the wanted operations in one round trip. If wanted is nil, it reads all
+// objects. The reason is set if an object is not there.
 func (c *RecordClient) read(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
 	ids := c.names[:len(tx.Ops)]
 	if wanted != nil {
@@ -320,8 +317,8 @@ func (c *RecordClient) read(ctx context.Context, tx *history.Transaction, wanted
 	return reason, nil
 }
 
-// observe notes what was found of the object of operation i; false if it is not there.
-// With an error the transaction is given up.
+// observe notes the state that was found of the object of operation i. It returns false if the object is not there.
+// After an error the transaction has ended.
 func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i int, d *db.Record) (there bool, err error) {
 	if !d.Found {
 		return false, nil
@@ -334,9 +331,9 @@ func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i i
 	return true, nil
 }
 
-// add changes each object by its amount, debits first, and observes its state before. As long as nothing is changed,
-// a refusal can be committed. If a rule is over an object that is only read, this object is read first. Its value is
-// the observation of the transaction, whatever the changes find afterwards.
+// add changes each object by its amount, debits first, and observes the state before. A refusal before the first change
+// can be committed. If a rule applies to an object that is only read, this object is read first. Its value is the
+// observation of the transaction, even if the changes find another value later.
 func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Write }) {
 		reason, err := c.read(ctx, tx, uncredited)
@@ -415,8 +412,8 @@ func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int
 	return c.rules.CheckFailed, nil
 }
 
-// lock writes each object, so that no other transaction changes it, and notes what it was
-// before. write puts the right state in the place of what was written.
+// lock writes each object, so that no other transaction changes it, and notes the state before. write then writes the
+// right state.
 func (c *RecordClient) lock(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
 	for i := range tx.Ops {
 		c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
@@ -458,14 +455,14 @@ func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, appli
 // stateFields is the number of fields of an object.
 const stateFields = placeLast
 
-// change adds the state that the object of operation i gets.
+// change adds the state for the object of operation i.
 func (c *RecordClient) change(i int, s State) {
 	fields := c.states[stateFields*len(c.ids):][:stateFields]
 	fields[0].Int, fields[1].Int, fields[2].Int = s.Balance, s.Version, s.Last
 	c.ids = append(c.ids, c.names[i])
 }
 
-// update writes the states that were added.
+// update writes the added states.
 func (c *RecordClient) update(ctx context.Context) error {
 	if len(c.ids) == 0 {
 		return nil
@@ -533,7 +530,7 @@ func (c *RecordClient) ResolveUnknown(ctx context.Context, tx *history.Transacti
 	return nil
 }
 
-// rehearsed is the logic of transactions that are rehearsed.
+// rehearsed is the logic of rehearsed transactions.
 type rehearsed struct{}
 
 func (rehearsed) Next(*history.Transaction) {}
@@ -542,8 +539,8 @@ func (rehearsed) AppendID(dst []byte, object uint64) []byte { return AppendDecim
 
 func (rehearsed) Refusal(*history.Transaction) history.Reason { return 0 }
 
-// Rehearse rehearses a transaction on objects that are read, and on others to which amounts are added, the
-// first one negative. With both the first of each is read before.
+// Rehearse rehearses a transaction. It reads some objects and adds amounts to others; the first amount is negative. If
+// there are both kinds, it reads the first object of each before.
 func (d *StateRecords) Rehearse(ctx context.Context, s db.RecordSession, style RecordStyle, reads, legs int) error {
 	c := NewRecordClient(s, rehearsed{}, d, Rules{}, style)
 	tx := history.Transaction{Kind: history.Numbered, ID: 1}

@@ -11,7 +11,7 @@ import (
 // late reports whether the database makes all changes of a transaction at its commit.
 func (m *recordModel) late() bool { return m.Database.Limits().Deferred }
 
-// rehearse makes lists, and carries out transactions that append to so many lists and read so many.
+// rehearse makes lists, and carries out one transaction for each number of appends and reads.
 func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession) error {
 	c := &lateClient{chooser: &chooser{}, RecordSession: s, model: m}
 	err := c.make(ctx)
@@ -36,11 +36,11 @@ type lateClient struct {
 	db.RecordSession
 	model *recordModel
 
-	made    uint64      // all lists below it are there, as far as this client needs them
+	made    uint64      // this client needs no new list below this number
 	before  []db.Record // what the list of each operation was
-	text    []byte      // what is appended to a list
+	text    []byte      // the text to append to a list
 	args    [1]db.Value
-	records [][]db.Value // the lists that are made
+	records [][]db.Value // the lists to make
 }
 
 // Attempt implements load.Client.
@@ -55,7 +55,7 @@ func (c *lateClient) Attempt(ctx context.Context, tx *history.Transaction) error
 		tx.Outcome = history.Committed
 		c.learn(tx)
 	case db.ConstraintOf(err) == db.ForeignKey:
-		// The cluster was lost, and the lists with it.
+		// The cluster was lost, and its lists too.
 		c.made, err = 0, nil
 		forget(tx)
 		workload.Decide(tx, noSuchList)
@@ -63,8 +63,8 @@ func (c *lateClient) Attempt(ctx context.Context, tx *history.Transaction) error
 	return err
 }
 
-// prepare makes the lists that a transaction appends to, together with their neighbors. That is no part of
-// the transaction: an empty list and no list are the same.
+// prepare makes the lists that a transaction appends to, together with their neighbors. This is not part of the
+// transaction: an empty list and a missing list are the same.
 func (c *lateClient) prepare(ctx context.Context, tx *history.Transaction) error {
 	for i := range tx.Ops {
 		for key := keyOf(tx.Ops[i].Object); tx.Ops[i].Write && key >= c.made; c.made += makeRows {
@@ -77,8 +77,7 @@ func (c *lateClient) prepare(ctx context.Context, tx *history.Transaction) error
 	return nil
 }
 
-// make makes the next lists. Lists that are made together are there together, so one list that is
-// there already stands for all.
+// make makes the next lists. Lists that are made together appear together, so one existing list stands for all of them.
 func (c *lateClient) make(ctx context.Context) error {
 	c.records = c.records[:0]
 	for k := range uint64(makeRows) {
@@ -131,15 +130,15 @@ func (c *lateClient) attempt(ctx context.Context, tx *history.Transaction) error
 	return nil
 }
 
-// groupEnd returns the first operation behind from that is on another list.
+// groupEnd returns the first operation after from that is on another list.
 func groupEnd(tx *history.Transaction, from int) (to int) {
 	for to = from + 1; to < len(tx.Ops) && tx.Ops[to].Object == tx.Ops[from].Object; to++ {
 	}
 	return to
 }
 
-// change adds the changes of all lists that are appended to, or of all others, which are read. It adds the
-// last one without an effect until there are a power of two: few numbers of changes need few procedures.
+// change adds the changes of all lists that the transaction appends to, or of all lists that it reads. It repeats the
+// last change without an effect until their number is a power of two. Fewer numbers of changes need fewer procedures.
 func (c *lateClient) change(ctx context.Context, tx *history.Transaction, appends bool) error {
 	number, n, last := uint64(0), 0, db.Value{}
 	update, args := c.model.look, c.args[:0]

@@ -13,15 +13,14 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// recordModel is the workload on a database of records: a list is a record, whose
-// id is its number.
+// recordModel is the workload on a database of records. A list is a record, whose id is the number of the list.
 type recordModel struct {
 	*dataset.Records
 	config  *Config
 	lists   *db.Collection
 	replace *db.Update // of a list's text
-	add     *db.Update // behind a list's text
-	look    *db.Update // which changes nothing
+	add     *db.Update // appends to a list's text
+	look    *db.Update // changes nothing
 }
 
 func newRecordModel(database db.Records, c *Config) (model, error) {
@@ -85,7 +84,7 @@ type recordSession struct {
 	ids   []db.Value
 	found []db.Record
 	args  [2]db.Value
-	entry [1][]db.Value // that is inserted
+	entry [1][]db.Value // the record to insert
 }
 
 func (s *recordSession) read(ctx context.Context, objects []uint64, out [][]byte) error {
@@ -116,7 +115,7 @@ func (s *recordSession) write(ctx context.Context, object uint64, value []byte, 
 	s.ids, s.args[0] = append(s.ids[:0], db.Value{Int: int64(object)}), db.Value{Text: value}
 	n, err := s.Update(ctx, s.model.replace, s.ids, s.args[:1])
 	if err == nil && n != 1 {
-		return cmp.Or(s.Rollback(ctx), error(errMeanwhile)) // it is not there any more
+		return cmp.Or(s.Rollback(ctx), error(errMeanwhile)) // the list is no longer there
 	}
 	return err
 }

@@ -14,14 +14,14 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// recordStyles are the styles of the transaction. One that is locked writes each account
-// before it decides, which is what keeps other transactions from it.
+// recordStyles are the styles of the transaction. A locked transaction writes each account before it decides, so that
+// other transactions cannot change the account.
 var recordStyles = map[string]workload.RecordStyle{
 	Atomic: workload.RecordsAdd, Locked: workload.RecordsLock, RMW: workload.RecordsWrite,
 }
 
-// recordModel is the bank on a database of records. An account's id is its BIC, a slash and
-// its BAN in eleven digits, so that ids are in the order of the keys' numbers.
+// recordModel is the bank on a database of records. An account's id is its BIC, a slash and its BAN in eleven digits,
+// so that the ids have the order of the keys' numbers.
 type recordModel struct {
 	*dataset.Records
 	config  *Config
@@ -36,7 +36,7 @@ func appendAccountText(dst []byte, key uint64) []byte {
 	return workload.AppendDecimal(append(dst, '/'), ban(key), banDigits)
 }
 
-// accountOf reads an account's id; false if the formula makes no such key.
+// accountOf reads an account's id. It returns false if the formula makes no such key.
 func accountOf(text []byte) (uint64, bool) {
 	if len(text) != bicLength+1+banDigits || text[bicLength] != '/' {
 		return 0, false
@@ -52,7 +52,7 @@ func keyOfText(bic, digits []byte) (uint64, bool) {
 	return keyOf(bic, number)
 }
 
-// newRecordModel fills in what the configuration leaves to the data model.
+// newRecordModel returns the data model. It completes the configuration with the defaults of the model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
 	if limits.Optimistic {
@@ -150,7 +150,7 @@ func (m *recordModel) audits(ctx context.Context) (auditSession, error) {
 // mostFound bounds the ids of one Find of an audit, unless the store asks for more.
 const mostFound = 500
 
-// recordAudits reads accounts of a database of records, in one transaction an audit.
+// recordAudits reads accounts of a database of records. Each audit is one transaction.
 type recordAudits struct {
 	db.RecordSession
 	accounts *db.Collection
@@ -230,7 +230,7 @@ func (m *recordModel) download(ctx context.Context, e *endRows) error {
 	})
 }
 
-// recordLeg keeps a leg of a transfer.
+// recordLeg stores a leg of a transfer.
 func (e *endRows) recordLeg(l workload.Leg) error {
 	if l.Row.Mark == history.Tombstone {
 		return e.end.Row(l.Row)

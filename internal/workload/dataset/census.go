@@ -8,10 +8,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// The bounds of a census: the rows of one part that it reads, the bytes of these rows, and
-// the further rows that it counts. A part within the bounds is read whole. Of a larger one
-// a SQL database gives the rows at one end of its key, and a database of records the first
-// ones in the order of their ids.
+// The bounds of a census: the rows of one part that it reads, the bytes of these rows, and the further rows that it
+// counts. A census reads a part within the bounds completely. If a part is larger, a SQL database gives the rows at one
+// end of its key. A database of records gives the first records in the order of their ids.
 const (
 	censusRows  = 250_000
 	censusBytes = 64 << 20
@@ -20,15 +19,14 @@ const (
 
 // Part is the result of a census of one table, one collection or one range of keys.
 type Part struct {
-	Name   string // as a sentence has it: "the table stroppy_ledger"
-	Things string // what its rows are: "rows" or "records"
-	Rows   uint64 // that were found; more may be there unless Whole is set
+	Name   string // in the form of a sentence: "the table stroppy_ledger"
+	Things string // the name of its rows: "rows" or "records"
+	Rows   uint64 // rows found; more may be there unless Whole is set
 	Whole  bool   // every row was read
-	Digest uint64 // of the rows that were read, in whatever order; 0: the database does not give them
-	// Sums are the sums of the columns of numbers, by name, modulo 2^64, over the rows that
-	// were read.
+	Digest uint64 // of the rows that were read, in any order; 0: the database does not give them
+	// Sums are the sums of the columns of numbers, by name, modulo 2^64, over the rows that were read.
 	Sums map[string]int64
-	// Missing is why the part cannot be read, if the server answered that; else nil.
+	// Missing is the reason if the server answered that the part cannot be read; else nil.
 	Missing error
 }
 
@@ -61,8 +59,7 @@ type column struct {
 	kind db.Type
 }
 
-// tally adds up the rows of one part. A row has the columns, and then the columns of list for each
-// item of its list.
+// tally adds up the rows of one part. A row has the columns, followed by the columns of list for each item of its list.
 type tally struct {
 	part    Part
 	columns []column
@@ -166,7 +163,7 @@ type Listing struct {
 	Table   string
 	Columns []string
 	Types   []db.Type
-	Key     string // the columns of an index, as ORDER BY has them; empty: there is none
+	Key     string // the columns of an index, in the form of ORDER BY; empty: there is none
 	// Bytes is the length of the longest row, if rows can be long; nil: they cannot.
 	Bytes func(m *Metadata) int
 	// Optional is set if the table may not be there.
@@ -188,7 +185,7 @@ func (l *Listing) columns() (list []column) {
 	return list
 }
 
-// censusOf takes one part after the other.
+// censusOf takes a census of one part after the other.
 func censusOf[P any](
 	ctx context.Context, parts []P, take func(ctx context.Context, part P) (Part, error),
 ) (Census, error) {

@@ -1,7 +1,6 @@
-// Package dataset manages the loaded data of a workload. It binds a workload to an open
-// database, loads the data with their metadata (schema, load, seed, size, number of runs),
-// and attaches to the data of an earlier load. It refuses half a load, another size and
-// tables of other programs. It resumes an interrupted load.
+// Package dataset manages the loaded data of a workload. It binds a workload to an open database and loads the data
+// with their metadata: schema, load, seed, size and number of runs. It attaches to the data of an earlier load. It
+// refuses an incomplete load, another size and tables of other programs. It resumes an interrupted load.
 package dataset
 
 import (
@@ -27,13 +26,12 @@ type Kind struct {
 	Unit     string // the unit in reports; empty: Things
 	Make     string // the command that loads them
 	Schema   uint64 // of the data of this program; any change of a table, a key or a formula makes the next one
-	Plain    uint64 // an older schema without a load id that is still supported; 0 is none
+	Plain    uint64 // an older schema without a load id that is still supported; 0: none
 	Table    string // of the metadata: a table or a collection
 	Total    string // the fact that is the exact sum of the data; empty: there is none
 }
 
-// Expected holds the data that a run wants, and the functions of its workload for the data that
-// are found.
+// Expected holds the data that a run wants, and the functions of its workload for the data that it finds.
 type Expected struct {
 	*workload.Session // of the workload's settings, whose claim Bind sets
 	Clients           int
@@ -42,21 +40,21 @@ type Expected struct {
 
 	// Facts returns more metadata for a load to write; nil: there are none.
 	Facts func(ctx context.Context) (map[string]string, error)
-	// Replace sees the metadata of the old data before a load. Its error keeps them. It may be nil.
+	// Replace receives the metadata of the old data before a load. If it returns an error, the old data stay. It may be
+	// nil.
 	Replace func(m *Metadata) error
-	// Rule returns a contradiction in a census, or between it and the metadata, that transactions
-	// of this workload alone never cause. Its words begin with the subject. Empty: there is none.
-	// Rule may be nil.
+	// Rule returns a contradiction in a census, or between the census and the metadata. Transactions of this workload
+	// alone never cause such a contradiction. Its words begin with the subject. Empty: there is none. Rule may be nil.
 	Rule func(m *Metadata, c Census) string
-	// Explains reports whether another program that drives the same data has added the new rows
-	// of a census since the last run. It may be nil: there is no such program.
+	// Explains reports whether another program that uses the same data has added the new rows of a census since the
+	// last run. It may be nil: there is no such program.
 	Explains func(m *Metadata, c Census) bool
 	// Anew reports whether a census shows untouched data that another program has just made. It
 	// may be nil: no other program makes such data.
 	Anew func(c Census) bool
-	// Take accepts the data that were found. It returns an error if they do not fit the run.
+	// Take accepts the data that a run finds. It returns an error if they do not fit the run.
 	Take func(m *Metadata) error
-	// Client opens client i of the data that were found.
+	// Client opens client i of the data that a run has found.
 	Client func(ctx context.Context, i int) (load.Client, error)
 	// Another binds the same workload to another database.
 	Another func(database db.Database) (Bound, error)
@@ -72,21 +70,20 @@ type Bound interface {
 type Store interface {
 	// Read returns the metadata; there may be none.
 	Read(ctx context.Context) (Metadata, error)
-	// Foreign names a table or collection of another program in the place of the data; empty:
-	// there is none.
+	// Foreign returns the name of another program's table or collection in the place of the data; empty: there is none.
 	Foreign(ctx context.Context) (string, error)
 	// Begin writes the metadata of a load that starts, and removes the data of earlier
 	// loads.
 	Begin(ctx context.Context, m Metadata) error
-	// Remove removes all that loads and runs have made, the metadata last, and returns the names.
-	// First it writes m, the mark of a load that starts, for a removal that is cut off.
+	// Remove removes everything that loads and runs have made, the metadata last, and returns the names. It first
+	// writes m, the mark of a load that starts, in case the removal is interrupted.
 	Remove(ctx context.Context, m Metadata) (names []string, err error)
 	// Rows counts the things that are there.
 	Rows(ctx context.Context) (uint64, error)
 	// Fill makes the things that are not there yet.
 	Fill(ctx context.Context, m Metadata, progress func(done uint64)) error
-	// Set writes a value of the metadata if the value of guard is still was. Else it
-	// returns errChanged and writes nothing.
+	// Set writes a value of the metadata if the value of guard is still was. Otherwise it returns errChanged and writes
+	// nothing.
 	Set(ctx context.Context, name, value, guard, was string) error
 	// Prepare creates what the clients of a run need besides the data, such as procedures.
 	Prepare(ctx context.Context, run uint64) error
@@ -118,8 +115,7 @@ type Set struct {
 // complete the configuration C.
 type Models[M Store, C any] struct {
 	SQL func(db.SQL, *C) (M, error)
-	// Direct is for ordered key-value stores, if the workload has a path of its own there;
-	// nil: Records is.
+	// Direct is for ordered key-value stores, if the workload has its own data model for them; nil: Records is used.
 	Direct func(db.KV, *C) (M, error)
 	// Records is for databases of records.
 	Records func(db.Records, *C) (M, error)
@@ -180,10 +176,10 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 // Volatile reports whether the database keeps nothing.
 func (s *Set) Volatile() bool { return s.volatile }
 
-// Size returns the number of things that were found.
+// Size returns the number of things that a run has found.
 func (s *Set) Size() uint64 { return s.found.Size }
 
-// Seed returns the seed of the data that were found.
+// Seed returns the seed of the data that a run has found.
 func (s *Set) Seed() uint64 { return s.found.Seed }
 
 // Run returns the number of the run that Attach or AttachReadOnly has taken; 0 before.
@@ -213,7 +209,7 @@ func (s *Set) Report(what string) {
 	}
 }
 
-// Complete adds the fields to the header of a history that all workloads have.
+// Complete adds the fields that all workloads have to the header of a history.
 func (s *Set) Complete(h history.Header) history.Header {
 	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
 	h.Objects, h.Clients = s.found.Size, s.expected.Clients
@@ -229,8 +225,8 @@ func (s *Set) ForNode(database db.Database) (workload.Workload, error) {
 	return node, node.Adopt(s)
 }
 
-// Adopt uses the metadata that another set has found, without a look into this database. It
-// serves to download one node of a cluster alone.
+// Adopt uses the metadata that another set has found, without reading this database. It serves to download the data of
+// one node of a cluster.
 func (s *Set) Adopt(other *Set) error {
 	if !other.found.Found {
 		return fmt.Errorf("download the %s from one node: it is not attached yet", s.kind.Noun)
@@ -311,8 +307,8 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// resumable returns how many things of m can be kept. It returns 0 unless m is an interrupted
-// load of the wanted data, and the committed count equals the number of things.
+// resumable returns the number of things of m that can be kept. It returns 0 unless m is an interrupted load of the
+// wanted data, and the committed count equals the number of things.
 func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string) (uint64, error) {
 	interrupted := m.Problem == nil && m.Schema == s.kind.Schema && m.State == StateLoading &&
 		m.Seed == s.expected.Seed && m.Size == s.expected.Size && maps.Equal(m.Facts, facts)
@@ -346,8 +342,8 @@ func (s *Set) mayLoad(ctx context.Context, m Metadata) error {
 	return nil
 }
 
-// reportOverwrite reports which data a load is about to replace. Whether a run on them
-// still goes on cannot be known: a run that was killed leaves the same metadata.
+// reportOverwrite reports the data that a load will replace. It cannot know whether a run on them still goes on,
+// because a run that was killed leaves the same metadata.
 func (s *Set) reportOverwrite(m Metadata) {
 	if s.volatile || s.onOverwrite == nil || m.State != stateLoaded || m.Problem != nil {
 		return
@@ -366,8 +362,7 @@ func (s *Set) reportOverwrite(m Metadata) {
 // maxRun is the last run number that an ID can hold.
 const maxRun = 1<<history.RunBits - 1
 
-// attachTries bounds how often a run number that another process took first is
-// asked for again.
+// attachTries bounds how often Attach tries again after another process took the run number first.
 const attachTries = 100
 
 // The uses of the data, in words.
@@ -376,11 +371,11 @@ const (
 	downloaded = "downloaded"
 )
 
-// Progress reports at most every progressEvery.
+// Progress reports at most once in progressEvery.
 type Progress struct {
 	Report func(done, total uint64) // may be nil
 	Total  uint64
-	rows   uint64 // that Row has counted
+	rows   uint64 // rows counted by Row
 	last   time.Time
 }
 
@@ -389,7 +384,7 @@ const progressEvery = 100 * time.Millisecond
 // ProgressRows is the number of rows between two looks at the clock.
 const ProgressRows = 4096
 
-// Row counts one row more.
+// Row counts one more row.
 func (p *Progress) Row() {
 	if p.rows++; p.rows%ProgressRows == 0 || p.rows == p.Total {
 		p.Total = max(p.Total, p.rows)
@@ -397,7 +392,7 @@ func (p *Progress) Row() {
 	}
 }
 
-// Done reports how much is done.
+// Done reports the number of finished things.
 func (p *Progress) Done(n uint64) {
 	if p.Report == nil {
 		return

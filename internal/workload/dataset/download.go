@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// How often data are downloaded whose parts do not agree, and the wait before they are
-// downloaded again.
+// The number of downloads if the parts of the data do not agree, and the wait between two downloads.
 const (
 	downloadTries = 10
 	downloadWait  = 200 * time.Millisecond

@@ -11,11 +11,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// # What identifies a dataset
+// # Identification of a dataset
 //
-// The metadata say which load and how many runs there were. They do not show whether the
-// tables beside them still hold that load. So a run that attaches takes a census of the data
-// and compares it with two things:
+// The metadata hold the load and the number of runs. They do not show whether the tables beside them still hold that
+// load. So a run that attaches takes a census of the data and compares it with two things:
 //
 //   - The seal. A load, and the last run to end while no other goes on, write the census of
 //     what they left into the metadata. While no run has begun since, each part must be the
@@ -24,19 +23,18 @@ import (
 //     ended, it may have been killed or may still change the data. The sums of the data must
 //     then agree with each other, unless somebody changes them at this moment.
 //
-// Within the bounds of a census each change between two runs is found. Of a larger part, only
-// the rows that a census reads and the count of up to censusCount rows are compared, so that
-// a change of other rows is not found. A changed text that is represented by its length is
-// found only if the length changes. Behind a run that was killed, a change that keeps the rule
-// is not found. A table that was made again with the same rows is the same data.
+// Within the bounds of a census each change between two runs is found. In a larger part, only the rows that a census
+// reads and the count of up to censusCount rows are compared. A change of another row is not found. A changed text that
+// is represented by its length is found only if the length changes. After a run that was killed, a change that keeps
+// the rule is not found. A table that was made again with the same rows is the same data.
 //
-// Nothing here distinguishes a change by another program from rows that the database has
-// lost. So the error names both, and accuses nobody.
+// Nothing here distinguishes a change by another program from rows that the database has lost. So the error names both
+// causes.
 
-// The names of what seals the data, in the metadata.
+// The names of the seal in the metadata.
 const (
-	nameEnded = "ended" // how many runs have ended, and change nothing any more
-	nameSeal  = "seal"  // how many runs had begun when the parts were written; empty: they are not there
+	nameEnded = "ended" // the number of runs that have ended, and change nothing any more
+	nameSeal  = "seal"  // the number of runs that had begun when the parts were written; empty: the parts are not there
 )
 
 // namePart is the name under which the metadata keep part i of the census.
@@ -50,7 +48,7 @@ type seal struct {
 	parts [maxParts]string
 }
 
-// parseSeal removes a seal from values and returns it. Values without sense are no seal.
+// parseSeal removes a seal from values and returns it. Invalid values are not a seal.
 func parseSeal(values map[string]string) (s seal) {
 	ended, err := strconv.ParseUint(values[nameEnded], 10, 64)
 	s.known, s.ended, s.runs = err == nil, ended, values[nameSeal]
@@ -69,7 +67,7 @@ func (s seal) starting() (list [][2]string) {
 	return list
 }
 
-// noSeal is the value of a name that is not sealed. Not every database keeps an empty text.
+// noSeal is the value of a name that is not sealed. Some databases keep no empty text.
 const noSeal = "-"
 
 // sealed reports whether the data were sealed after the last run that has begun.
@@ -85,22 +83,22 @@ type ChangedError struct {
 
 func (e *ChangedError) Unwrap() error { return e.StateError }
 
-// How often data are looked at again that do not agree, and the wait in between.
+// The number of looks at data that do not agree, and the wait between two looks.
 const (
 	identifyTries = 10
 	identifyWait  = 200 * time.Millisecond
 )
 
-// identify returns a *ChangedError if the data of m are not those that the metadata
-// describe, and errChanged if another run has begun meanwhile.
+// identify returns a *ChangedError if the data of m differ from the description in the metadata. It returns errChanged
+// if another run has begun meanwhile.
 func (s *Set) identify(ctx context.Context, m *Metadata) error {
-	if s.load != "" && m.Run == 0 { // this process has made them a moment ago
+	if s.load != "" && m.Run == 0 { // this process has just made them
 		return nil
 	}
 	var before Census
 	for range identifyTries {
 		census, err := s.store.Census(ctx, *m)
-		if err != nil && db.ClassOf(err) == db.Aborted { // by those who change the data
+		if err != nil && db.ClassOf(err) == db.Aborted { // by transactions that change the data
 			return nil
 		}
 		if err != nil {
@@ -160,7 +158,7 @@ func (s *Set) changed(m *Metadata, what string) error {
 		s.kind.Noun, of, what, why, s.kind.Make)}}
 }
 
-// difference names a difference between a census and the metadata; empty: there is none.
+// difference returns a difference between a census and the metadata; empty: there is none.
 func (s *Set) difference(m *Metadata, census Census) string {
 	for _, p := range census {
 		if p.Missing != nil {
@@ -180,8 +178,8 @@ func (s *Set) difference(m *Metadata, census Census) string {
 	return what
 }
 
-// difference names a part of a census that differs from the seal, a part with fewer rows first;
-// empty: there is none.
+// difference returns a difference between a census and the seal; empty: there is none. If a part has fewer rows, it is
+// named first.
 func (s *seal) difference(census Census) (what string, fewer bool) {
 	for i := range census {
 		p := &census[i]

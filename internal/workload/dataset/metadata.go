@@ -11,11 +11,11 @@ import (
 // The names in the metadata. The name of the size is Kind.Things.
 const (
 	nameSchema = "schema"
-	nameLoad   = "load_id" // drawn at random by each load
+	nameLoad   = "load_id" // each load draws it at random
 	nameState  = "state"
 	nameSeed   = "seed"
 	nameRun    = "run"  // the last run number taken
-	nameRows   = "rows" // things loaded so far, where a load can be resumed
+	nameRows   = "rows" // things loaded so far, if a load can be resumed
 )
 
 // The states of the data.
@@ -26,24 +26,24 @@ const (
 
 // Metadata describes the data in a database.
 type Metadata struct {
-	Found   bool // there is one, of whatever schema
+	Found   bool // there are metadata, of any schema
 	Schema  uint64
-	Load    string // the id of the load; empty of a plain schema
+	Load    string // the id of the load; empty if the schema is plain
 	State   string
 	Seed    uint64
 	Size    uint64
-	Run     uint64          // how many runs have begun
-	Rows    uint64          // of an interrupted load: the things that are there
-	parts   [loaders]uint64 // the same of each part of a load of a key-value store
+	Run     uint64          // the number of runs that have begun
+	Rows    uint64          // of an interrupted load: the number of things that are there
+	parts   [loaders]uint64 // the same for each part of a load of a key-value store
 	seal    seal
 	Facts   map[string]string // of the workload
-	Unread  error             // nothing could be read, and there may or may not be metadata
-	Problem error             // a *StateError: the metadata make no sense
+	Unread  error             // the error if nothing could be read, and metadata may be there or not
+	Problem error             // a *StateError: the metadata are invalid
 }
 
-// Altered is the error of a fact that no load has written.
+// Altered returns the error of a fact that no load has written.
 func (k *Kind) Altered(name, value string) error {
-	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it again", k.Noun, name, value, k.Make)
+	return StateErrorf("the %s in this database has the %s %q, which no load has written: run `%s` to load it again", k.Noun, name, value, k.Make)
 }
 
 // NewLoad returns the metadata of a load that starts.
@@ -69,8 +69,8 @@ func (k *Kind) overtaken() error {
 	return StateErrorf("another load of this database began before this one was done, and replaced the %s that this one made: let one load end before the next begins, or use another database", k.Noun)
 }
 
-// parse reads stored metadata. Values without sense become Metadata.Problem: only a load, which
-// replaces them, may go on then.
+// parse reads stored metadata. If values are invalid, it sets Metadata.Problem. Then only a load may continue, because
+// it replaces them.
 func (k *Kind) parse(values map[string]string) Metadata {
 	var n Metadata
 	if _, n.Found = values[nameSchema]; !n.Found {
@@ -104,7 +104,7 @@ func (k *Kind) parse(values map[string]string) Metadata {
 	return n
 }
 
-// starting returns names and values of the metadata of a load that starts.
+// starting returns the names and values of the metadata of a load that starts.
 func (k *Kind) starting(m Metadata) [][2]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	list := [][2]string{
@@ -127,8 +127,7 @@ func (s *Set) schemaError(m Metadata) error {
 	return StateErrorf("the %s in this database has schema version %d and this program reads %d: use the program that made it, or remove it and run `%s`", s.kind.Noun, m.Schema, s.kind.Schema, s.kind.Make)
 }
 
-// StateError is the error if the database holds nothing, half a load, or tables of other
-// programs.
+// StateError is the error if the database holds no data, an incomplete load, or tables of other programs.
 type StateError struct{ error }
 
 // StateErrorf returns a *StateError with a formatted message.
@@ -136,8 +135,7 @@ func StateErrorf(format string, args ...any) error {
 	return &StateError{fmt.Errorf(format, args...)}
 }
 
-// MismatchError is the error if the configuration contradicts the data, as by another seed or
-// size.
+// MismatchError is the error if the configuration contradicts the data, for example by another seed or size.
 type MismatchError struct{ error }
 
 // MismatchErrorf returns a *MismatchError with a formatted message.

@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// loaders is the number of sessions that load at once, each a part of its own. It is fixed, so
-	// that an interrupted load is resumed with the same parts.
+	// loaders is the number of sessions that load at once, each session a part of its own. It is fixed, so that an
+	// interrupted load is resumed with the same parts.
 	loaders = 8
-	// maxBatch bounds the things that one transaction of the load makes, whatever the store
-	// would take.
+	// maxBatch bounds the things that one transaction of the load makes. It holds even if the store accepts more.
 	maxBatch = 1000
 )
 
@@ -25,13 +24,13 @@ const (
 type Contents struct {
 	// Collections are all collections. Their order is the order of the census, so it never changes.
 	Collections []*db.Collection
-	// Things are the collections of the things, which the load makes; the others begin empty.
+	// Things are the collections of the things, which the load fills; the others begin empty.
 	Things []*db.Collection
 	// Batch is the number of things in one transaction of the load; 0: as many as the store takes.
 	Batch int
 	// Put inserts the things from ≤ n < to.
 	Put func(ctx context.Context, s db.RecordSession, m Metadata, from, to uint64) error
-	// Rehearse carries out the transactions that clients will carry out often; nil: none.
+	// Rehearse carries out the transactions that clients use often; nil: none.
 	Rehearse func(ctx context.Context, s db.RecordSession) error
 }
 
@@ -86,13 +85,12 @@ func (d *Records) Read(ctx context.Context) (Metadata, error) {
 	return d.kind.parseParts(values), nil
 }
 
-// all are the collections of the workload's data.
+// all returns the collections of the workload's data.
 func (d *Records) all() []*db.Collection {
 	return slices.Clip(d.contents.Collections)
 }
 
-// Foreign implements Store. An empty collection of metadata is the trace of a load that ended
-// before it wrote them.
+// Foreign implements Store. An empty collection of metadata comes from a load that ended before it wrote them.
 func (d *Records) Foreign(ctx context.Context) (what string, err error) {
 	for _, c := range d.all() {
 		if there, err := d.Database.Exists(ctx, c); there || err != nil {
@@ -111,9 +109,8 @@ func (d *Records) Foreign(ctx context.Context) (what string, err error) {
 	return what, err
 }
 
-// Begin implements Store. It marks the data as loading first, so that a crash at
-// any later time leaves data that say so. If the database drops all collections at once,
-// the mark is made last: until then there are no records.
+// Begin implements Store. It marks the data as loading first, so that the mark stays if the load crashes at any later
+// time. If the database drops all collections at once, the mark is made last: until then there are no records.
 func (d *Records) Begin(ctx context.Context, m Metadata) error {
 	dropped, last := d.all(), d.Database.Limits().Simple
 	if last {
@@ -137,8 +134,8 @@ func (d *Records) Begin(ctx context.Context, m Metadata) error {
 	return nil
 }
 
-// mark writes the metadata of a load that starts in place of any others, all at once: at no
-// time are there data without any.
+// mark writes the metadata of a load that starts in place of any others. It writes all of them at once, so that there
+// are never data without metadata.
 func (d *Records) mark(ctx context.Context, m Metadata) error {
 	if err := d.Database.Create(ctx, d.facts); err != nil {
 		return err
@@ -170,7 +167,7 @@ func (d *Records) mark(ctx context.Context, m Metadata) error {
 	})
 }
 
-// fact reads one fact in the open transaction; empty if it is not there.
+// fact reads one fact in the open transaction. It returns an empty text if the fact is not there.
 func (d *Records) fact(ctx context.Context, s db.RecordSession, name string) (string, error) {
 	var found [1]db.Record
 	if err := s.Find(ctx, d.facts, []db.Value{text(name)}, found[:]); err != nil || !found[0].Found {
@@ -196,9 +193,9 @@ func (d *Records) Rows(ctx context.Context) (rows uint64, err error) {
 	return rows, err
 }
 
-// Census implements Store. Each collection is a part. A database that gives the records in no
-// order reads a collection only as a whole, and a read beside writers may leave locks there. So
-// its large collections are not read, nor is any during a run: the census has no parts then.
+// Census implements Store. Each collection is a part. If a database gives the records in no order, a collection can be
+// read only as a whole. A read beside writers may leave locks there. So its large collections are not read. During a
+// run no collection is read, and the census has no parts.
 func (d *Records) Census(ctx context.Context, m Metadata) (c Census, err error) {
 	if d.Database.Limits().Simple && (m.Size > censusRows || m.seal.ended != m.Run) {
 		return nil, nil
@@ -215,7 +212,7 @@ func (d *Records) Census(ctx context.Context, m Metadata) (c Census, err error) 
 			}
 			t := newTally("the collection "+of.Name, "records", columns, list...)
 			p, err := t.close(s.Scan(ctx, of, db.Value{Null: true}, 0, t.row))
-			if !p.Whole && d.Database.Limits().Simple { // those that were read are any
+			if !p.Whole && d.Database.Limits().Simple { // the rows read may be any of them
 				p.Digest, p.Sums = 0, nil
 			}
 			return p, err
@@ -251,8 +248,7 @@ func fillParts(
 	return group.Wait()
 }
 
-// fillPart makes the things of one part that are not there yet, in transactions
-// each of which also writes how far the part has come.
+// fillPart makes the missing things of one part. Each transaction also writes the progress of the part.
 func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) (err error) {
 	from, to := part(m.Size, i)
 	limits := d.Database.Limits()
@@ -266,7 +262,7 @@ func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(row
 	}
 	defer func() { err = cmp.Or(err, s.Close()) }()
 	for at := from + m.parts[i]; at < to; {
-		if ctx.Err() != nil { // not every store looks, such as one that answers at once
+		if ctx.Err() != nil { // some stores do not check the context, for example if they answer at once
 			return context.Cause(ctx)
 		}
 		next := min(at+batch, to)
@@ -280,9 +276,8 @@ func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(row
 	return nil
 }
 
-// fillBatch makes things, unless an earlier try has made them whose answer was lost. An
-// optimistic store makes them again, because each is written whatever is there. A deferred
-// store inserts each that is not there.
+// fillBatch makes things, unless an earlier try has made them and its answer was lost. An optimistic store makes them
+// again, because it writes each record whether it exists or not. A deferred store inserts each thing that is not there.
 func (d *Records) fillBatch(ctx context.Context, s db.RecordSession, m Metadata, i int, at, next uint64) error {
 	from, _ := part(m.Size, i)
 	reached := strconv.FormatUint(next-from, 10)
@@ -298,8 +293,8 @@ func (d *Records) fillBatch(ctx context.Context, s db.RecordSession, m Metadata,
 	return err
 }
 
-// Set implements Store. The metadata of another load are in a collection that was made
-// anew, so that what was read of this one is there as long as the transaction is.
+// Set implements Store. The metadata of another load are in a new collection. So the facts that were read of this load
+// stay there until the transaction ends.
 func (d *Records) Set(ctx context.Context, name, value, guard, was string) error {
 	return d.Change(ctx, func(s db.RecordSession) error {
 		found, err := d.fact(ctx, s, guard)
@@ -323,8 +318,7 @@ func (d *Records) Prepare(ctx context.Context, _ uint64) error {
 	return r.Rehearse(ctx, func(s db.RecordSession) error { return d.contents.Rehearse(ctx, s) })
 }
 
-// partName is the name under which part i of the load keeps how many of its things
-// are made.
+// partName is the name under which part i of the load keeps the number of its finished things.
 func partName(i int) string { return nameRows + "/" + strconv.Itoa(i) }
 
 // part returns the things of part i: from ≤ n < to.
@@ -345,12 +339,12 @@ func with[S interface{ Close() error }](
 	return cmp.Or(use(s), s.Close())
 }
 
-// parseParts reads metadata of a load in parts.
+// parseParts reads the metadata of a load in parts.
 func (k *Kind) parseParts(values map[string]string) Metadata {
 	var rows uint64
 	var parts [loaders]uint64
 	for i := range parts {
-		parts[i], _ = strconv.ParseUint(values[partName(i)], 10, 64) // 0 if it is none: the things are counted
+		parts[i], _ = strconv.ParseUint(values[partName(i)], 10, 64) // 0 if it is not a number: the things are counted
 		rows += parts[i]
 		delete(values, partName(i))
 	}

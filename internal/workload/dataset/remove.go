@@ -61,7 +61,7 @@ func (q *SQL) Remove(ctx context.Context, m Metadata) (names []string, err error
 	return names, nil
 }
 
-// Drops are the statements that remove the tables of the data.
+// Drops returns the statements that remove the tables of the data.
 func (q *SQL) Drops() (list []string) {
 	for _, table := range q.Tables {
 		list = append(list, "DROP TABLE IF EXISTS "+table)

@@ -19,8 +19,8 @@ type SQL struct {
 	Listings []Listing
 	kind     Kind
 
-	procedure  *db.Procedure // that is a transaction; nil but in mode procedure
-	procedures db.Procedures // that runs it
+	procedure  *db.Procedure // the procedure of a transaction; nil unless in mode procedure
+	procedures db.Procedures // runs the procedure
 
 	create                           string
 	read, clear, write, set, compare *db.Statement
@@ -53,7 +53,7 @@ func Count(ctx context.Context, s db.SQLSession, table string) (n uint64, err er
 	return n, err
 }
 
-// Exists reports whether the server has a table. It returns an error if that is not known.
+// Exists reports whether the server has a table. It returns an error if this is not known.
 func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 	err := q.With(ctx, func(s db.SQLSession) error {
 		_, err := Count(ctx, s, table+" WHERE 1 = 0")
@@ -70,7 +70,7 @@ func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
 	return with(ctx, q.Database.Session, use)
 }
 
-// UseProcedure makes the transactions calls of a procedure.
+// UseProcedure makes each transaction a call of a procedure.
 func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
 	q.procedure = p
 	if q.procedures, err = db.ProceduresOf(q.Database, p); err != nil {
@@ -87,7 +87,7 @@ func (q *SQL) Prepare(ctx context.Context, _ uint64) error {
 	return q.procedures.Define(ctx, q.procedure)
 }
 
-// Caller returns a function that calls the procedure on a session; nil if there is none.
+// Caller returns a function that calls the procedure on a session; nil if there is no procedure.
 func (q *SQL) Caller(s db.SQLSession) func(ctx context.Context, args []db.Value) (*db.Result, error) {
 	if q.procedure == nil {
 		return nil
@@ -98,7 +98,7 @@ func (q *SQL) Caller(s db.SQLSession) func(ctx context.Context, args []db.Value)
 	}
 }
 
-// transact runs add's statements as one transaction.
+// transact runs the statements of add as one transaction.
 func transact(ctx context.Context, s db.SQLSession, add func() error) error {
 	if err := s.Begin(ctx, false); err != nil {
 		return err
@@ -140,8 +140,8 @@ func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 		return Metadata{}, nil
 	}
 	if err != nil && db.ClassOf(err) == db.Fatal && q.reach(ctx) == nil {
-		// A statement that the server refuses although it answers: there is no
-		// such table, or it may not be read, and then making it will say so.
+		// The server answers, but refuses the statement. The table is missing, or it may not be read. In the second
+		// case, making the table reports the error.
 		return Metadata{Unread: err}, nil
 	}
 	return q.kind.parse(values), err
@@ -162,8 +162,8 @@ func (q *SQL) Foreign(ctx context.Context) (string, error) {
 	return "this database has a table " + q.Table, nil
 }
 
-// Begin implements Store. It marks the data as loading first, so that a crash at
-// any later moment leaves data that say so.
+// Begin implements Store. It marks the data as loading first, so that the mark stays if the load crashes at any later
+// moment.
 func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	if err := q.Database.Exec(ctx, q.create); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
-// Rows implements Store. An interrupted load begins again.
+// Rows implements Store. It returns 0, because an interrupted load begins again.
 func (q *SQL) Rows(context.Context) (uint64, error) { return 0, nil }
 
 // Census implements Store.
@@ -191,8 +191,8 @@ func (q *SQL) Census(ctx context.Context, m Metadata) (c Census, err error) {
 	return c, err
 }
 
-// part reads up to limit rows of one table, and counts the others. A table that the server
-// refuses to read counts as missing.
+// part reads up to limit rows of one table, and counts the others. A table that the server refuses to read counts as
+// missing.
 func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) (Part, error) {
 	t := newTally("the table "+l.Table, "rows", l.columns())
 	query := "SELECT " + strings.Join(l.Columns, ", ") + " FROM " + l.Table
@@ -208,7 +208,7 @@ func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) 
 		return t.row(row)
 	}))
 	if err == nil && !p.Whole {
-		if l.Key == "" { // those that were read are any
+		if l.Key == "" { // the rows read may be any of them
 			p.Digest, p.Sums = 0, nil
 		}
 		p.Rows, err = Count(ctx, s, fmt.Sprintf("(SELECT 1 AS counted FROM %s LIMIT %d) AS part", l.Table, censusCount))
@@ -229,8 +229,7 @@ func texts(list ...string) (values []db.Value) {
 	return values
 }
 
-// Bulk loads a table of size rows, in one bulk load if the database has that. row fills in
-// row n.
+// Bulk loads a table of size rows. It uses one bulk load if the database has bulk loads. row fills in row n.
 func (q *SQL) Bulk(
 	ctx context.Context, load db.BulkLoad, size uint64, progress func(done uint64), row func(n uint64, values []db.Value),
 ) error {

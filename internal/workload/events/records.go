@@ -14,12 +14,12 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// recordModel is the log on a database of records. A stream has a record that says where it
-// ends, and every piece of an entry a record. A tombstone has no body.
+// recordModel is the log on a database of records. A stream has a record that holds its end. Every piece of an entry is
+// a record. A tombstone has no body.
 type recordModel struct {
 	*dataset.Records
 	streams, pieces *db.Collection
-	advance         *db.Update // moves a stream's end on
+	advance         *db.Update // moves the end of a stream
 	setEnd          *db.Update
 }
 
@@ -37,7 +37,7 @@ const (
 	pieceWidth
 )
 
-// newRecordModel fills in what the configuration leaves to the data model.
+// newRecordModel returns the data model. It completes the configuration with the defaults of the model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
 	c.Mode = workload.RecordMode(limits, c.Mode)
@@ -45,7 +45,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 		return nil, err
 	}
 	if writes, most := uint64(c.Batch)*c.pieces()+1, uint64(limits.Writes); most > 0 && writes > most {
-		return nil, fmt.Errorf("a batch of %d events of up to %d pieces makes commits of %d writes, the stream's end included, and a transaction of this database has at most %d: take a smaller batch or larger fragments",
+		return nil, fmt.Errorf("a batch of %d events of up to %d pieces needs %d writes (with the stream's end), but this database allows %d per transaction: take a smaller batch or larger fragments",
 			c.Batch, c.pieces(), writes, most)
 	}
 	m := &recordModel{
@@ -73,7 +73,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	return m, err
 }
 
-// rehearse carries out a look and appends of all numbers of pieces.
+// rehearse carries out a look-up, and appends with all numbers of pieces.
 func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession, config *Config) error {
 	client := &appender{config: config, step: 1, own: 1}
 	c := &recordClient{appender: client, RecordSession: s, model: m, ends: newEnds(client)}
@@ -97,7 +97,7 @@ func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession, config *
 	return err
 }
 
-// endValues are the values of a stream's end.
+// endValues returns the values of a stream's end.
 func endValues(stream, place uint64, writer history.ID) []db.Value {
 	return []db.Value{{Int: int64(stream)}, {Int: int64(place)}, {Int: int64(writer)}}
 }
@@ -107,7 +107,7 @@ func (m *recordModel) client(ctx context.Context, a *appender) (load.Client, err
 	return &recordClient{appender: a, RecordSession: s, model: m, ends: newEnds(a)}, err
 }
 
-// download reads the streams' ends first and the entries then.
+// download reads the streams' ends first and then the entries.
 func (m *recordModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
 	return m.With(ctx, func(s db.RecordSession) error {
 		ends := map[uint64]uint64{}
@@ -142,10 +142,10 @@ func (m *recordModel) download(ctx context.Context, r *reader, report *dataset.P
 	})
 }
 
-// unwritten reports whether a number is one that no client writes.
+// unwritten reports whether no client writes this number.
 func unwritten(v db.Value) bool { return v.Null || v.Int < 0 }
 
-// pieceOf reads the values of a piece; false of what nobody writes.
+// pieceOf reads the values of a piece. It returns false if no client writes such values.
 func pieceOf(values []db.Value) (p piece, ok bool) {
 	writer, member, body := values[pieceWriter], values[pieceMember], values[pieceBody]
 	if unwritten(writer) || unwritten(member) || member.Int > math.MaxUint32 {
@@ -160,7 +160,7 @@ type recordClient struct {
 	*appender
 	db.RecordSession
 	model *recordModel
-	ends  ends // of streams of a database that compares what is assumed
+	ends  ends // the ends of streams of a database that compares the assumed values
 
 	id      [1]db.Value
 	args    [2]db.Value
@@ -218,9 +218,8 @@ func (c *recordClient) append(ctx context.Context, tx *history.Transaction) erro
 	return nil
 }
 
-// move moves the end of a stream on by the batch, and returns where it was. From then on
-// no other append to the stream goes on before this one has ended. there is false if the
-// stream has no end.
+// move moves the end of a stream by the batch, and returns the end before. Until this append has ended, no other append
+// to the stream can commit. there is false if the stream has no end.
 func (c *recordClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, there bool, err error) {
 	if err := c.know(ctx, stream); err != nil {
 		return 0, false, err
@@ -234,8 +233,7 @@ func (c *recordClient) move(ctx context.Context, stream uint64, writer history.I
 	return end, true, err
 }
 
-// know reads the end of a stream first if the database defers changes, unless the client can
-// assume it.
+// know reads the end of a stream first if the database defers changes, unless the client can assume the end.
 func (c *recordClient) know(ctx context.Context, stream uint64) error {
 	assumer, ok := c.RecordSession.(db.Assumer)
 	if !ok {
@@ -249,7 +247,7 @@ func (c *recordClient) know(ctx context.Context, stream uint64) error {
 	return c.Find(ctx, c.model.streams, c.id[:], c.found[:])
 }
 
-// endOf reads a stream's end. With an error the transaction is given up.
+// endOf reads a stream's end. After an error the transaction has ended.
 func (c *recordClient) endOf(ctx context.Context, stream uint64, values []db.Value) (end uint64, err error) {
 	if unwritten(values[endPlace]) {
 		err = db.Fatalf(fmt.Sprintf("read the end of stream %d", stream), "its place is missing or negative, which no append writes")
@@ -258,13 +256,12 @@ func (c *recordClient) endOf(ctx context.Context, stream uint64, values []db.Val
 	return uint64(values[endPlace].Int), nil
 }
 
-// pieces are the records of an append from the place that is tried on. They are valid
-// until the next.
+// pieces returns the records of an append from the tried place on. They are valid until the next call.
 func (c *recordClient) pieces(id history.ID, stream uint64) [][]db.Value {
 	c.values, c.keys = c.values[:0], c.keys[:0]
 	n := 0
 	for member := range uint32(c.config.Batch) {
-		// Should the values or the ids move later, a piece keeps what it had.
+		// If the buffers of the values or the ids grow later, a piece keeps its part of the old buffer.
 		from := len(c.values)
 		c.values = append(c.values, c.make(id, member)...)
 		number := uint64(0)
@@ -291,7 +288,7 @@ func (c *recordClient) look(ctx context.Context, stream, place uint64) (there db
 	return c.found[0], err
 }
 
-// isAppend reports whether the piece at a place is of an event of a transaction.
+// isAppend reports whether the piece at a place is part of an event of a transaction.
 func isAppend(there db.Record, id history.ID) bool {
 	if !there.Found {
 		return false
@@ -300,10 +297,9 @@ func isAppend(there db.Record, id history.ID) bool {
 	return ok && p.writer == id && !p.void
 }
 
-// ResolveUnknown implements load.Client, as the package's comment says. The tombstone always
-// writes the stream's end, which every try of the append has written: only one of the
-// two can commit. What is found counts only once it is committed: until then a server that
-// is no longer the primary could have shown it.
+// ResolveUnknown implements load.Client, as the package's comment says. The tombstone always writes the stream's end,
+// which every try of the append has written: only one of the two can commit. A result counts only after the commit:
+// until then a server that is no longer the primary could have answered.
 func (c *recordClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if c.unsent(tx) {
 		return nil
@@ -353,7 +349,7 @@ func (c *recordClient) close(ctx context.Context, tx *history.Transaction) error
 		return err
 	}
 	last := tx.ID
-	if end >= c.tried { // somebody is behind a place that nobody has: the checks report it
+	if end >= c.tried { // an entry is behind a place without an entry: the checks report it
 		last = history.ID(c.found[0].Values[endWriter].Int)
 	}
 	c.args = [...]db.Value{{Int: int64(max(end, c.tried))}, {Int: int64(last)}}
@@ -363,16 +359,16 @@ func (c *recordClient) close(ctx context.Context, tx *history.Transaction) error
 	return c.Insert(ctx, c.model.pieces, tombstone)
 }
 
-// The id of a piece is the stream's number, a slash, the place, a slash and the piece's
-// number, in hexadecimal digits so that ids are in the order of the numbers.
+// The id of a piece is the stream's number, a slash, the place, a slash and the piece's number. The numbers are in
+// hexadecimal digits, so that ids have the order of the numbers.
 const (
 	streamDigits = 5
 	placeDigits  = 14
 	pieceDigits  = 6
 )
 
-// around is the number of bytes of a piece in a commit beside its part of the value of an
-// event: its key, its other fields and the store's own framing, amply.
+// around is an upper estimate of the bytes of a piece in a commit without its part of the value of an event. These are
+// its key, its other fields and the store's own framing.
 const around = 192
 
 // appendEntryText appends the id of a piece.

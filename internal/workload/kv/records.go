@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// recordModel is the workload on a database of records: the key of a record is the id
-// of its record.
+// recordModel is the workload on a database of records. The key is the id of the record.
 type recordModel struct {
 	*dataset.Records
 	records *db.Collection
@@ -19,7 +18,7 @@ type recordModel struct {
 	next    func(context.Context) (db.RecordSession, error) // opens the next client's session
 }
 
-// loadBytes bounds what one transaction of a load inserts, unless the database does.
+// loadBytes bounds the bytes that one transaction of a load inserts, unless the database does.
 const loadBytes = 4 << 20
 
 func newRecordModel(database db.Records, c *Config) (model, error) {
@@ -97,7 +96,7 @@ type recordSession struct {
 
 	id     [1]db.Value
 	args   [2]db.Value
-	entry  [1][]db.Value // that is inserted
+	entry  [1][]db.Value // the record to insert
 	found  [1]db.Record
 	record func(record []db.Value) error // takes a record of a scan
 }
@@ -140,8 +139,8 @@ func (s *recordSession) transact(ctx context.Context, tx *history.Transaction) e
 	return err
 }
 
-// update replaces the value of the client's record, which a read-modify-write reads
-// before; false if there is none.
+// update replaces the value of the client's record. A read-modify-write reads the value before. update returns false if
+// there is no record.
 func (s *recordSession) update(ctx context.Context, tx *history.Transaction) (there bool, err error) {
 	if tx.Kind == modify {
 		if err := s.observe(ctx, &tx.Ops[0]); err != nil {

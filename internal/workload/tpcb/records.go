@@ -16,7 +16,7 @@ import (
 // The collections.
 const (
 	tableRow   = "stroppy_tpcb_row"
-	tableEntry = "stroppy_tpcb_history" // one record a transaction
+	tableEntry = "stroppy_tpcb_history" // one record for each transaction
 	tableBare  = "stroppy_tpcb_bare"    // the runs that kept no history
 )
 
@@ -25,8 +25,8 @@ const (
 const tableCounter = "stroppy_tpcb_counter"
 
 const (
-	kindLetters = "bta" // of branch, teller, account
-	rowDigits   = 13    // as many as maxRows has
+	kindLetters = "bta" // for branch, teller and account
+	rowDigits   = 13    // the number of digits of maxRows
 )
 
 // appendRowText appends the id of a row's record: the letter of its kind and its number.
@@ -44,22 +44,22 @@ func parseRowKey(text []byte) (k kind, id int64, ok bool) {
 	return k, id, ok && k < noKind
 }
 
-// recordModel is the workload on a database of records. Its rows have versions unless none are
-// asked for and the database adds without reading: versions are part of a record that is
+// recordModel is the workload on a database of records. Its rows have versions, unless the configuration asks for none
+// and the database adds without reading. Otherwise versions cost little, because they are part of a record that is
 // written as a whole anyway.
 type recordModel struct {
 	*dataset.Records
 	config   *Config
-	versions bool                   // of the rows that were found
-	records  *workload.StateRecords // without the history if a run keeps none
-	history  *workload.StateRecords // with it
+	versions bool                   // of the rows in the database
+	records  *workload.StateRecords // without the history if a run keeps no history
+	history  *workload.StateRecords // with the history
 	counters *db.Collection         // the rows without versions
 	bare     *db.Collection         // the runs that kept no history
 
 	procedures db.Procedures // nil: the database has no stored procedures
 }
 
-// newRecordModel fills in what the configuration leaves to the data model.
+// newRecordModel returns the data model. It completes the configuration with the defaults of the model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
 	limits := database.Limits()
 	if most := limits.Writes; most > 0 && most < operations+1 {
@@ -101,9 +101,8 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	return m, err
 }
 
-// procedure is the transaction on rows without versions as a library of the server has it, without
-// a record of the history. Its arguments are the amount and the ids of the rows in the order of the
-// operations.
+// procedure is the transaction on rows without versions, in a library of the server. It writes no record of the
+// history. Its arguments are the amount and the ids of the rows in the order of the operations.
 var procedure = func() *db.Procedure {
 	p := &db.Procedure{Name: "PgbenchNoinsert", Params: slices.Repeat([]db.Type{db.Integer}, 1+operations), Columns: []db.Type{db.Integer}}
 	text := "pgbench_selectaccounts SELECT balance FROM " + tableCounter + " WHERE id = :0"
@@ -136,7 +135,7 @@ func (m *recordModel) put(ctx context.Context, s db.RecordSession, n dataset.Met
 
 func counterID(row uint64) db.Value { return db.Value{Int: int64(row) + 1} }
 
-// Refusal implements workload.RecordLogic: nothing is refused.
+// Refusal implements workload.RecordLogic. No transaction is refused.
 func (h *chooser) Refusal(*history.Transaction) history.Reason { return 0 }
 
 // AppendID implements workload.RecordLogic.
@@ -145,7 +144,7 @@ func (h *chooser) AppendID(dst []byte, n uint64) []byte {
 	return appendRowText(dst, k, id)
 }
 
-// adopt does nothing: nobody else makes such collections.
+// adopt does nothing, because no other program makes such collections.
 func (m *recordModel) adopt(context.Context, uint64) error { return nil }
 
 func (m *recordModel) rule(f *facts, c dataset.Census) string {
@@ -168,7 +167,8 @@ func (m *recordModel) take(f *facts) error {
 // calls reports whether a transaction is a call of the procedure.
 func (m *recordModel) calls() bool { return m.procedures != nil && m.config.Mode == workload.Procedure }
 
-// Prepare implements dataset.Store. It makes the procedure ready that is called, and marks a run that keeps no history.
+// Prepare implements dataset.Store. It makes the procedure of the transactions ready, and marks a run that keeps no
+// history.
 func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
 	if m.calls() {
 		if err := m.procedures.Define(ctx, procedure); err != nil {
@@ -212,8 +212,8 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 	return c, err
 }
 
-// callClient runs one client's transactions by the procedure. It keeps no history, so the end state decides the
-// outcome of a lost answer.
+// callClient runs one client's transactions by the procedure. It keeps no history, so the end state decides the outcome
+// if an answer is lost.
 type callClient struct {
 	*chooser
 	db.ProcedureSession
@@ -247,15 +247,14 @@ func (*callClient) ResolveUnknown(_ context.Context, tx *history.Transaction) er
 	return nil
 }
 
-// addClient runs one client's transactions on rows without versions. It adds to all three
-// rows and finds the account alone, whose balance TPC-B returns, so that only transactions
-// on one account conflict. The read is no snapshot read: two transactions that saw one
-// balance could both commit then, and no order would explain what they returned.
+// addClient runs one client's transactions on rows without versions. It adds to all three rows and reads only the
+// account, whose balance TPC-B returns. So only transactions on one account conflict. The read is not a snapshot read.
+// With snapshot reads two transactions that saw one balance could both commit, and no order would explain their
+// results.
 //
-// A teller or a branch that is gone is made anew by adding to it; the end state shows what
-// it lacks then.
+// If a teller or a branch is missing, adding to it creates it again. The end state then shows the difference.
 type addClient struct {
-	*workload.RecordClient // which makes the transactions and looks them up
+	*workload.RecordClient // makes the transactions and looks them up
 	chooser                *chooser
 	model                  *recordModel
 	add                    db.Update
@@ -364,7 +363,7 @@ func (e *endRows) rowRecord(values []db.Value) error {
 	return e.row(k, id, s)
 }
 
-// recordLeg keeps one leg of a transaction.
+// recordLeg stores one leg of a transaction.
 func (e *endRows) recordLeg(l workload.Leg) error {
 	if l.Row.Mark == history.Tombstone {
 		return e.end.Row(l.Row)
@@ -376,7 +375,7 @@ func (e *endRows) recordLeg(l workload.Leg) error {
 	return e.leg(l.Row, k, id)
 }
 
-// leg keeps one leg on a row; the branch's counts for the sum of the history.
+// leg stores one leg on a row. A leg on a branch counts for the sum of the history.
 func (e *endRows) leg(l history.Row, k kind, id int64) error {
 	n, ok := e.size.number(k, id)
 	if !ok {

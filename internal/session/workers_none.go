@@ -13,7 +13,7 @@ type runWorkers struct{ run.Workers }
 func (*runWorkers) Close() error { return nil }
 
 // ErrNoWorkers reports that this build has no workers.
-var ErrNoWorkers = exit.Usagef("this build has no workers: build it without the tag embedded")
+var ErrNoWorkers = exit.Usagef("this build has the tag embedded, which leaves out workers: build it without that tag")
 
 // OneProcess returns ErrNoWorkers if the configuration asks for workers.
 func (c *Config) OneProcess() error {

@@ -212,7 +212,7 @@ func (n *node) leave(ctx context.Context) error {
 	}
 	return retry(ctx, func() error {
 		s, err := n.status(ctx)
-		if err == nil && !strings.Contains(fmt.Sprint(s.synced()), n.Name()+" has left its group") {
+		if err == nil && !strings.Contains(fmt.Sprint(s.synced()), n.Name()+" left its group") {
 			err = fmt.Errorf("%s is as if it had not left its group: %v", n.Name(), s.synced())
 		}
 		return err

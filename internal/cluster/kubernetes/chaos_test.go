@@ -56,7 +56,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	x.unmetered = "this account may not get it"
 	says(t, x.nodes[0].Stressable(), "the processor use of its pod is not known", "this account may not get it")
-	x.meter = &meter{}
+	x.meter, x.unmetered = &meter{}, ""
 	if why := x.nodes[0].Stressable(); why != nil {
 		t.Errorf("processors cannot be taken up: %s", why)
 	}

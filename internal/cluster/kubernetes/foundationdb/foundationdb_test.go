@@ -132,7 +132,7 @@ func TestInvalidRequestsAreRejectedAtOnce(t *testing.T) {
 func TestUnreconciledStatusIsUnhealthy(t *testing.T) {
 	for change, says := range map[string]string{
 		"": "", "available": "as available", "healthy": "lack copies", "fullReplication": "lack copies", "reconciled": "generation 1 of 2",
-		"hasUnhealthyProcess": "still has to do: hasUnhealthyProcess", "hasPendingRemoval": "",
+		"hasUnhealthyProcess": "its operator has not finished: hasUnhealthyProcess", "hasPendingRemoval": "",
 	} {
 		health := map[string]any{"available": true, "healthy": true, "fullReplication": true}
 		generations := map[string]any{"reconciled": int64(2)}

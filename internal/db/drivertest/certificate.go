@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for 127.0.0.1 that is signed by itself, so that nobody
-// trusts it who does not have it, and its key. Any user can read them, for servers run as one
-// of their own.
+// Certificate writes a self-signed certificate for 127.0.0.1 and its key, so only a client that has the certificate
+// trusts it. Any user can read both files, because some servers run as their own user.
 func Certificate(t testing.TB) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -29,7 +28,7 @@ func Certificate(t testing.TB) (certificate, key string) {
 	Must(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
 	Must(t, err)
-	dir, err := os.MkdirTemp("", "stroppy-tls-") // above a test's own folder is one that is for its user alone
+	dir, err := os.MkdirTemp("", "stroppy-tls-") // the test's own folder is below one that only its user may read
 	Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	Must(t, os.Chmod(dir, 0o755))

@@ -9,24 +9,24 @@ import (
 	"stroppy/internal/db"
 )
 
-// Counter is a client each of whose transactions adds one to something.
+// Counter is a client. Each of its transactions adds one to something.
 type Counter interface {
 	Count(ctx context.Context) error
 	Reset(ctx context.Context) error
 	Close() error
 }
 
-// Counted counts transactions of some counters by outcome.
+// Counted holds the number of transactions of some counters by outcome.
 type Counted struct {
 	Acknowledged, Unknown int64
-	Codes                 map[string]int64 // of errors, behind their class
+	Codes                 map[string]int64 // of errors, after their class
 }
 
-// Count lets clients count while their servers are hurt, and until that is over.
+// Count runs hurt, which disturbs the servers, and lets clients count until hurt returns.
 func Count(t *testing.T, clients int, open func(ctx context.Context, client int) (Counter, error), hurt func()) Counted {
 	t.Helper()
 	all := Counted{Codes: map[string]int64{}}
-	var mu sync.Mutex // of all
+	var mu sync.Mutex // guards all results
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range clients {
@@ -56,21 +56,21 @@ func Count(t *testing.T, clients int, open func(ctx context.Context, client int)
 				}
 				mu.Unlock()
 				if err != nil && class != db.Aborted {
-					_ = c.Reset(t.Context()) // the next count says why it failed
+					_ = c.Reset(t.Context()) // if it fails, the next count reports why
 				}
 			}
 		})
 	}
 	func() {
-		defer close(stop) // also if it ends the test
+		defer close(stop) // even if hurt ends the test
 		hurt()
 	}()
 	group.Wait()
 	return all
 }
 
-// Hold fails the test unless the counters have all acknowledged additions, and at most the unknown
-// ones besides. Some must have been acknowledged.
+// Hold fails the test unless there is at least the number of acknowledged additions, and at most that number and the
+// unknown ones. At least one addition must be acknowledged.
 func (c Counted) Hold(t *testing.T, there int64) {
 	t.Helper()
 	t.Logf("%d acknowledged, %d unknown, %d there; %v", c.Acknowledged, c.Unknown, there, c.Codes)

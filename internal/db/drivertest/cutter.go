@@ -7,36 +7,36 @@ import (
 	"testing"
 )
 
-// Moment is when a Cutter ends a connection.
+// Moment is the time at which a Cutter ends a connection.
 type Moment uint8
 
 const (
 	_             Moment = iota
-	BeforeRequest        // with a request of a client, which the server does not get
-	WithRequest          // right after the server got a request, which it may not answer any more
-	BeforeAnswer         // with the answer to a request; the client gets it with neither
+	BeforeRequest        // when a client sends a request, which the server does not get
+	WithRequest          // right after the server has got a request, which it may no longer answer
+	BeforeAnswer         // when the server answers a request; the client does not get the answer
 )
 
-// Cutter stands between clients and a server, and ends connections that go through it.
+// Cutter is a proxy between clients and a server that can end the connections through it.
 type Cutter struct {
-	Only func(request []byte) bool // which requests are meant; nil: all
+	Only func(request []byte) bool // reports whether a request counts; nil: all count
 
 	mu   sync.Mutex
 	at   Moment
 	left int
 }
 
-// Cut ends so many connections from now on, at a moment.
+// Cut ends the next connections, up to the given number, at a moment.
 func (c *Cutter) Cut(at Moment, connections int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.left = at, connections
 }
 
-// Rest ends no connection from now on.
+// Rest stops ending connections.
 func (c *Cutter) Rest() { c.Cut(0, 0) }
 
-// next is the moment at which the connection of a request ends; 0: not now.
+// next returns the moment at which the connection of a request ends, or 0 if it does not end now.
 func (c *Cutter) next(request []byte) Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *Cutter) next(request []byte) Moment {
 	return c.at
 }
 
-// Stand returns the URL at which the cutter passes on to the server at a URL.
+// Stand starts the proxy before the server at a URL and returns the proxy's URL.
 func (c *Cutter) Stand(t testing.TB, server string) string {
 	t.Helper()
 	return Relay(t, server, func(client, backend net.Conn) {
@@ -68,7 +68,7 @@ func (c *Cutter) Stand(t testing.TB, server string) string {
 	})
 }
 
-// pass passes on what one side says, until cut says that it ends before or after that.
+// pass copies from one side to the other, until cut returns that the connection ends before or after the data.
 func pass(from, to net.Conn, cut func(said []byte) Moment) {
 	defer from.Close()
 	defer to.Close()

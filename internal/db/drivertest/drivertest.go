@@ -1,5 +1,4 @@
-// Package drivertest is what the tests of every driver share, whatever the model of
-// its database is.
+// Package drivertest holds the test helpers that every driver shares, whatever the model of its database.
 package drivertest
 
 import (
@@ -38,13 +37,12 @@ func Open[D db.Database](t testing.TB, open func(context.Context, string) (D, er
 	return d
 }
 
-// Account holds the parts of a URL with Scheme and Servers that a driver has read.
+// Account holds the parts of a URL that a driver has read.
 type Account struct{ Servers, User, Password string }
 
-// Passwords holds of a driver that whatever two special characters a password has, its
-// URL is read right or refused, and neither the error nor the servers have a piece of it. URLs
-// end with each of ends after the servers. A password that has one of refused in it is
-// refused with the sentence that says how to write them.
+// Passwords tests how a driver reads URLs with passwords that have any two special characters. Each URL must be read
+// correctly or refused. No part of the password may be in the error or in the servers. Each of ends is tried as the
+// text after the servers. If a password has a character of refused, the error must explain how to write the password.
 func Passwords(t *testing.T, scheme, servers string, ends []string, refused string, read func(url string) (Account, error)) {
 	t.Helper()
 	const special = "/?#@:%,&=;[] +'\"\\"
@@ -69,7 +67,7 @@ func Passwords(t *testing.T, scheme, servers string, ends []string, refused stri
 				}
 				if unescaped := new(address.UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(shown, "%2F") ||
 					strings.Contains(refused, "@") && !strings.Contains(shown, "%40") {
-					t.Errorf("%s gives %q, which does not say how to write it", password, shown)
+					t.Errorf("%s gives %q, which does not explain how to write it", password, shown)
 				}
 			}
 		}

@@ -10,8 +10,8 @@ import (
 
 var metricName = regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
 
-// Monitor opens a monitor whose metrics are as they should be: each has a name of its own,
-// and those of one chart are neighbours.
+// Monitor opens a monitor and checks its metrics. Each metric has its own name, and the metrics of one chart are
+// neighbours.
 func Monitor(t *testing.T, d db.Monitored) db.Monitor {
 	t.Helper()
 	m := d.Monitor()
@@ -30,7 +30,7 @@ func Monitor(t *testing.T, d db.Monitored) db.Monitor {
 	return m
 }
 
-// Sampled takes a sample and returns its known values by the names of the metrics.
+// Sampled takes a sample, and returns it with its known values by the names of the metrics.
 func Sampled(t *testing.T, m db.Monitor) (db.Sample, map[string]float64) {
 	t.Helper()
 	s, err := m.Sample(t.Context())

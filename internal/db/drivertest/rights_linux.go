@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// AsNobody runs f on a thread whose file accesses are those of a user without rights,
-// which needs root; another user has none to lose. What f starts on other threads keeps
-// its rights.
+// AsNobody runs f on a thread that has the file permissions of an unprivileged user. This needs root; another user has
+// no permissions to drop. Other threads that f starts keep the permissions of root.
 func AsNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Getuid() != 0 {

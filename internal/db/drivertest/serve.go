@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Serve has serve answer each connection to the address that it returns, until serve returns
-// or the test ends.
+// Serve calls serve with each connection to the returned address, and closes the connection when serve returns. It
+// accepts connections until the test ends.
 func Serve(t testing.TB, serve func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -28,8 +28,8 @@ func Serve(t testing.TB, serve func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// Relay stands before the server at a URL and returns the URL at which it does. relay gets
-// each connection of a client with one to the server; both end when it returns.
+// Relay starts a proxy before the server at a URL, and returns the proxy's URL. relay gets each connection of a client
+// with a connection to the server. Both end when relay returns.
 func Relay(t testing.TB, server string, relay func(client, backend net.Conn)) string {
 	t.Helper()
 	u, err := url.Parse(server)

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// Servers are those that the tests of a driver run on: one for all tests that do it no
-// harm, and others for one test alone.
+// Servers holds the servers of a driver's tests. All tests that do not harm a server share one; the other tests start
+// their own.
 type Servers[S interface{ Stop() error }] struct {
 	Launch func(ctx context.Context, settings map[string]string) (S, error)
-	// Missing returns why tests are skipped after this error of Launch; empty: they fail.
+	// Missing returns why the tests are skipped after this error of Launch. If it returns "", the tests fail.
 	Missing func(error) string
 
 	once   sync.Once
@@ -22,7 +22,7 @@ type Servers[S interface{ Stop() error }] struct {
 	names  atomic.Int64
 }
 
-// Main runs the tests of a package and stops the shared server: func TestMain calls it.
+// Main runs the tests of a package and stops the shared server. The function TestMain calls it.
 func (s *Servers[S]) Main(m *testing.M) {
 	code := m.Run()
 	if s.shared != nil {
@@ -34,7 +34,7 @@ func (s *Servers[S]) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Start starts a server of the test's own.
+// Start starts a server for one test.
 func (s *Servers[S]) Start(t testing.TB, settings map[string]string) S {
 	t.Helper()
 	server, err := s.Launch(t.Context(), settings)
@@ -47,7 +47,7 @@ func (s *Servers[S]) Start(t testing.TB, settings map[string]string) S {
 	return server
 }
 
-// Shared returns the server that tests share, which the first of them starts.
+// Shared returns the server that tests share. The first test that needs it starts it.
 func (s *Servers[S]) Shared(t testing.TB) S {
 	t.Helper()
 	s.once.Do(func() {
@@ -71,5 +71,5 @@ func (s *Servers[S]) check(t testing.TB, err error) {
 	t.Fatal(err)
 }
 
-// Name is a name that no other test has, for a database on the shared server.
+// Name returns a name for a database on the shared server that no other test has.
 func (s *Servers[S]) Name() string { return fmt.Sprintf("test%d", s.names.Add(1)) }

@@ -15,12 +15,12 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// refusal is an answer which says for sure that the request was not applied.
+// refusal is an error which proves that the request was not applied.
 type refusal struct {
 	err    error // of etcd's package rpctypes, which is api/v3rpc/rpctypes/error.go
 	class  db.Class
 	advice string
-	denial wire.Refusal // of the user of the URL; 0: it is none
+	denial wire.Refusal // why the URL's user was refused; 0: another reason
 }
 
 // grant is the right that a user needs.
@@ -28,26 +28,24 @@ const grant = "a role with readwrite on the keys"
 
 const takeLess = "raise the server's --max-request-bytes, or take smaller batches"
 
-// refusals is the whole list of answers that are believed to mean "not applied".
-// Each is given before the request enters the raft log, or, where the comment
-// says so, when the log's entry is applied, by every member alike and instead of
-// the request. Files are those of etcd's server/etcdserver, 3.4 to 3.6.
+// refusals lists all errors that are taken to mean "not applied". Each is returned before the request enters the raft
+// log, except for the cases that a comment describes. In these cases every member alike returns the error when the
+// log's entry is applied, instead of the request. The files are in etcd's server/etcdserver, 3.4 to 3.6.
 var refusals = []refusal{
-	// v3_server.go, processInternalRaftRequestOnce: more than 5000 entries are
-	// committed and not yet applied, so no new one is proposed.
+	// v3_server.go, processInternalRaftRequestOnce: more than 5000 entries are committed and not yet applied, so the
+	// member proposes no new entry.
 	{rpctypes.ErrGRPCRequestTooManyRequests, db.Aborted, "", 0},
-	// api/v3rpc/quota.go before the proposal; apply's quota applier instead of
-	// it, once the NOSPACE alarm is raised.
+	// api/v3rpc/quota.go before the proposal. If the NOSPACE alarm is raised, the quota applier of apply returns it
+	// instead of applying the request.
 	{rpctypes.ErrGRPCNoSpace, db.Fatal, "raise --quota-backend-bytes, or compact, defragment and disarm the alarm with etcdctl", 0},
-	// apply's corrupt applier, instead of every request under the CORRUPT alarm.
+	// The corrupt applier of apply returns it instead of applying any request under the CORRUPT alarm.
 	{rpctypes.ErrGRPCCorrupt, db.Fatal, "the members' data differ: see etcd's data corruption guide", 0},
 
-	// mvcc, for reads at a revision: the snapshot is gone, or the member that is
-	// asked now has not yet got it.
+	// mvcc, for reads at a revision: the snapshot is gone, or this member has not received the revision yet.
 	{rpctypes.ErrGRPCCompacted, db.Aborted, "", 0},
 	{rpctypes.ErrGRPCFutureRev, db.Aborted, "", 0},
 
-	// api/v3rpc/interceptor.go, before the request is looked at.
+	// api/v3rpc/interceptor.go, before the request is read.
 	{rpctypes.ErrGRPCNoLeader, db.Unavailable, "", 0},
 	{rpctypes.ErrGRPCNotCapable, db.Unavailable, "", 0},
 	{rpctypes.ErrGRPCNotSupportedForLearner, db.Unavailable, "", 0},
@@ -64,9 +62,9 @@ var refusals = []refusal{
 	// v3_server.go, before the proposal.
 	{rpctypes.ErrGRPCRequestTooLarge, db.Fatal, takeLess, 0},
 
-	// auth/store.go: the user is checked before the proposal, and once more
-	// instead of the request when its entry is applied. The client fetches a new
-	// token by itself when it sees one of the first two.
+	// auth/store.go: the user is checked before the proposal, and once more when the entry is applied. Then the error
+	// is returned instead of applying the request. The client fetches a new token by itself after one of the first two
+	// errors.
 	{rpctypes.ErrGRPCInvalidAuthToken, db.Aborted, "", 0},
 	{rpctypes.ErrGRPCAuthOldRevision, db.Aborted, "", 0},
 	{rpctypes.ErrGRPCUserEmpty, db.Fatal, "etcd://user:password@…", wire.NoUser},
@@ -78,24 +76,21 @@ var refusals = []refusal{
 	{rpctypes.ErrGRPCInvalidAuthMgmt, db.Fatal, "", 0},
 }
 
-// tooLarge begins the text with which a server's gRPC refuses a request above
-// --max-request-bytes plus 512 KiB, before etcd sees it (grpc-go rpc_util.go,
-// recvAndDecompress). Our own side, which sets no limit to an answer, cannot
-// have said it.
+// tooLarge is the beginning of the error for a request above --max-request-bytes plus 512 KiB. The server's gRPC
+// refuses the request before etcd sees it (grpc-go rpc_util.go, recvAndDecompress). The error cannot come from our own
+// side, which does not limit the size of an answer.
 const tooLarge = "grpc: received message larger than max"
 
-// dropped is what a member answers whose Raft refuses to propose a request, before it is in
-// any log or sent to a leader: there is none, or it is handing over its lead
-// (raft.go, ErrProposalDropped; processInternalRaftRequestOnce returns it).
+// dropped is the error of a member whose Raft refuses to propose a request. The request is in no log then and was not
+// sent to a leader. The cluster has no leader, or the leader is transferring its leadership (raft.go,
+// ErrProposalDropped; processInternalRaftRequestOnce returns it).
 const dropped = "raft proposal dropped"
 
-// classify returns the class of err, for the transaction that it ended and for a
-// person. What is not in the table of refusals could be anything: a deadline; a
-// connection that broke; "request timed out, possibly due to previous leader
-// failure"; "leader changed"; "server stopped" (all of gRPC's code Unavailable,
-// https://etcd.io/docs/v3.4/learning/api_guarantees/: the client may be
-// uncertain about the status of an operation). Such an error ends a read for
-// sure, and leaves a commit unknown once it was sent.
+// classify returns the class of err for the transaction that it ended, and the text for a person. An error that is not
+// in the table of refusals proves nothing. Examples are a deadline; a connection that broke; "request timed out,
+// possibly due to previous leader failure"; "leader changed"; "server stopped". The quoted errors have gRPC's code
+// Unavailable (https://etcd.io/docs/v3.4/learning/api_guarantees/: the client may be uncertain about the status of an
+// operation). Such an error makes a read fail. If a commit was sent, its outcome is unknown.
 func classify(err error, at optimistic.Phase) (class db.Class, code, text string) {
 	text = rpctypes.ErrorDesc(err)
 	for _, r := range refusals {
@@ -123,8 +118,8 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 	return at.Class(), code, text
 }
 
-// codeOf returns the gRPC code of an error of the client's, of a call or of a
-// context; other errors, such as the dialer's, have none.
+// codeOf returns the gRPC code of an error of the client, a call or a context. Other errors, such as the dialer's, have
+// no code.
 func codeOf(err error) (codes.Code, bool) {
 	var client rpctypes.EtcdError
 	switch {
@@ -139,7 +134,7 @@ func codeOf(err error) (codes.Code, bool) {
 	return s.Code(), ok
 }
 
-// failure makes the error of a call to a node.
+// failure returns the error of a call to a node.
 func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{

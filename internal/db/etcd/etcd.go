@@ -1,11 +1,10 @@
-// Package etcd speaks to an etcd cluster, version 3.4 or later, as an ordered
-// key-value store with optimistic transactions.
+// Package etcd is the driver for an etcd cluster, version 3.4 or later. It uses etcd as an ordered key-value store with
+// optimistic transactions.
 //
-// etcd has one atomic request: if these comparisons hold, do these writes. A transaction
-// of package db becomes one request that reads all keys at one revision, later reads at
-// that revision, and one request that compares and writes: the software transactional
-// memory of etcd's own client library (client/v3/concurrency/stm.go), whose names the
-// isolations carry.
+// etcd has one atomic request: if these comparisons hold, do these writes. One request of a transaction reads all keys
+// at one revision. Later reads use that revision. The commit is one request that compares and writes. The software
+// transactional memory of etcd's own client library works in the same way (client/v3/concurrency/stm.go). The
+// isolations have the names that this library uses.
 package etcd
 
 import (
@@ -24,18 +23,17 @@ import (
 )
 
 const (
-	// maxOperations bounds the comparisons, and the writes, that a request may
-	// have: the default of the server's --max-txn-ops. The longest of the lists
-	// counts, not their sum (api/v3rpc/key.go, checkTxnRequest).
+	// maxOperations is the limit for the comparisons of a request, and for its writes. It is the default of the
+	// server's --max-txn-ops. The server counts the longest of the lists, not their sum (api/v3rpc/key.go,
+	// checkTxnRequest).
 	maxOperations = 128
 
-	// maxWrites leaves room to compare keys that are only read: the default
-	// isolation compares all keys that were read or are written.
+	// maxWrites leaves room for the comparisons of keys that are only read. The default isolation compares all keys
+	// that were read or are written.
 	maxWrites = 100
 
-	// maxRequest leaves room for the framing of a request, which has at most 1.5 MiB by
-	// default: the server's --max-request-bytes
-	// (https://etcd.io/docs/v3.5/dev-guide/limit/). A commit is one request.
+	// maxRequest leaves room for the framing of a request. The server's limit is 1.5 MiB by default:
+	// --max-request-bytes (https://etcd.io/docs/v3.5/dev-guide/limit/). A commit is one request.
 	maxRequest = 1_500_000
 )
 
@@ -44,12 +42,12 @@ type mode uint8
 
 const (
 	compareAll   mode = iota // the keys that were read, and the keys that are written
-	compareReads             // what was read
+	compareReads             // the keys that were read
 	compareNone
 )
 
-// Isolations are those of concurrency.Isolation; RepeatableReads is not among
-// them because its reads come from several revisions.
+// Isolations has the isolations of concurrency.Isolation except RepeatableReads, whose reads come from several
+// revisions.
 var Isolations = db.Isolations{
 	Product: "etcd",
 	Source:  "https://etcd.io/docs/v3.4/learning/api_guarantees/ (strict serializability of KV operations), over comparisons as in etcd's client/v3/concurrency/stm.go",
@@ -68,7 +66,7 @@ type Database struct {
 	config   config
 	nodes    []*node
 	cluster  atomic.Uint64
-	sessions atomic.Uint32 // opened so far
+	sessions atomic.Uint32 // the number of sessions that were opened
 }
 
 var (
@@ -83,10 +81,9 @@ var (
 //
 //	etcd://[user:password@]h1[:2379],h2,h3[?timeout=1s][&reads=linearizable|serializable]
 //
-// and returns when one of its nodes has answered with these credentials. timeout
-// is of each call; a page of a scan has ten times as long. With
-// reads=serializable a member answers reads from its own state without asking the
-// others, which may be old.
+// and returns when one of its nodes has answered with these credentials. timeout limits each call. A page of a scan has
+// ten times as long. With reads=serializable a member answers reads from its own state without asking the other
+// members, so the data may be old.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := readURL(url)
 	if err != nil {
@@ -97,7 +94,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		d.nodes = append(d.nodes, &node{number: i, address: address, config: &d.config, cluster: &d.cluster})
 	}
 	if _, err := connectAny(ctx, d.nodes, 0); err != nil {
-		_ = d.Close() // nothing was done over it
+		_ = d.Close() // no data was sent over it
 		if wire.DemandsTLS(ctx, opConnect, err, "", c.nodes...) != err {
 			err = db.Fatalf(opConnect, "%w", db.MessageError{Cause: err,
 				Text: "etcd node " + strings.Join(c.nodes, ",") + ": " + wire.NeedsTLS.Reason() + ", which this driver does not speak: name nodes that serve clients without it"})
@@ -107,7 +104,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, nil
 }
 
-// Close closes all connections; open sessions fail from then on.
+// Close closes all connections. Open sessions fail from then on.
 func (d *Database) Close() error {
 	var errs []error
 	for _, n := range d.nodes {
@@ -126,12 +123,13 @@ func (*Database) IsolationNames() []string { return Isolations.IsolationNames() 
 
 // Claim implements db.Database.
 //
-// A commit whose reads are compared goes through consensus as one operation, so the
-// promise of strict serializability for all KV operations covers the whole transaction; a
-// transaction that only reads is one operation or reads at the revision of its first.
-// With reads=serializable such a one may see an older revision than it should, which was
-// whole and true once: the order exists and real time is broken, serializable and not
-// strict. Commits that compare nothing lose updates.
+// A commit whose reads are compared goes through consensus as one operation. So the promise of strict serializability
+// for all KV operations covers the whole transaction. A transaction that only reads is one operation, or reads at the
+// revision of its first read.
+//
+// With reads=serializable a transaction that only reads may see an older revision than it should. The data of that
+// revision was complete and correct once. The order exists and real time is broken: serializable and not strict.
+// Commits that compare nothing lose updates.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	claim, err := Isolations.Claim(name)
 	if err != nil {
@@ -144,7 +142,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return claim, nil
 }
 
-// Info asks every node that answers what it is.
+// Info describes the cluster by the answers of its nodes.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	l, err := connectAny(ctx, d.nodes, 0)
 	if err != nil {
@@ -154,7 +152,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if len(statuses) == 0 {
 		return db.Info{}, d.silent("ask for the status")
 	}
-	var versions []string // as a rule one
+	var versions []string // usually one
 	for _, s := range statuses {
 		versions = append(versions, s.GetVersion())
 	}
@@ -165,7 +163,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if members := d.members(ctx, l); len(members) > 0 {
 		info.Add("members", "%d: %s", len(members), strings.Join(members, ", "))
 	}
-	// Servers from 3.6 on report their quota; 0 is what an older one says.
+	// Servers from 3.6 on report their quota. An older server reports 0.
 	if quota := statuses[0].GetDbSizeQuota(); quota > 0 {
 		info.Add("quota-backend-bytes", "%d", quota)
 	}
@@ -175,7 +173,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// statuses asks every node; one that does not answer is left out.
+// statuses asks every node, and leaves out nodes that do not answer.
 func (d *Database) statuses(ctx context.Context) (all []*pb.StatusResponse) {
 	for _, n := range d.nodes {
 		conn, err := n.connection()
@@ -191,7 +189,7 @@ func (d *Database) statuses(ctx context.Context) (all []*pb.StatusResponse) {
 	return all
 }
 
-// members returns the members that the cluster knows; none if it does not answer.
+// members returns the names of the members that the cluster knows, or none if it does not answer.
 func (d *Database) members(ctx context.Context, l *link) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
@@ -210,10 +208,9 @@ func (d *Database) silent(op string) error {
 	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
 }
 
-// Footprint returns the size of the leader's database file, free pages included:
-// one copy of the data. The other members keep as much each, and every member
-// keeps its log beside it. While no node that leads answers, the largest file
-// counts.
+// Footprint returns the size of the leader's database file, free pages included: one copy of the data. Each other
+// member keeps the same amount, and every member also keeps its log. If no leader answers, Footprint returns the size
+// of the largest file.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	var largest int64
 	for _, s := range d.statuses(ctx) {

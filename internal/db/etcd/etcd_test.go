@@ -39,7 +39,7 @@ func testRoundTrip(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	kvtest.ExpectRead(t, s, "- -", "rt/a", "rt/b")
 	value := []byte("one")
 	s.Set([]byte("rt/a"), value)
-	copy(value, "two") // it was copied
+	copy(value, "two") // the session has copied it
 	s.Set([]byte("rt/b"), []byte("lost"))
 	s.Set([]byte("rt/b"), nil) // the last write counts
 	s.Delete([]byte("rt/c"))
@@ -80,7 +80,7 @@ func testConflict(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	two.Set([]byte("cf/b"), []byte("2"))
 	kvtest.Commit(t, two)
 	expectAborted(t, one)
-	kvtest.Begin(t, one) // ready at once
+	kvtest.Begin(t, one) // it is ready at once
 	kvtest.ExpectRead(t, one, "0 2", "cf/a", "cf/b")
 	one.Set([]byte("cf/a"), []byte("1"))
 	kvtest.Commit(t, one)
@@ -96,7 +96,7 @@ func testAbsentKey(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	kvtest.Commit(t, one)
 	expectAborted(t, two)
 
-	kvtest.Begin(t, two) // and a key that was removed is not the key that was read
+	kvtest.Begin(t, two) // a key that was removed is not the key that was read
 	kvtest.ExpectRead(t, two, "mine", "ab/id")
 	two.Set([]byte("ab/other"), nil)
 	kvtest.Begin(t, one)
@@ -118,8 +118,8 @@ func testSnapshot(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	kvtest.ExpectRead(t, s, "2 2", "sn/a", "sn/b")
 }
 
-// Read committed loses an update that both others refuse, and of those only the
-// default refuses a blind write over a newer one.
+// testIsolations checks that read committed loses an update, which both other isolations refuse. Only the default
+// refuses a blind write over a newer value.
 func testIsolations(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	for _, test := range []struct {
 		isolation              string
@@ -135,7 +135,7 @@ func testIsolations(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 		for _, s := range []db.KVSession{one, two} {
 			kvtest.Begin(t, s)
 			kvtest.ExpectRead(t, s, "0", "is/n")
-			s.Set([]byte("is/n"), []byte("1")) // both add one
+			s.Set([]byte("is/n"), []byte("1")) // both transactions add one
 		}
 		kvtest.Commit(t, one)
 		if err := two.Commit(t.Context()); (err == nil) != test.lost {
@@ -198,7 +198,7 @@ func testLimits(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	testServerRule(t, client(t, c.Endpoints()[0], "", ""))
 }
 
-// testServerRule shows what the limit stands on: the longest list counts.
+// testServerRule checks the rule on which the limit depends: the server counts the longest list.
 func testServerRule(t *testing.T, c *clientv3.Client) {
 	request := func(compares, writes int) *pb.TxnRequest {
 		r := &pb.TxnRequest{}
@@ -238,7 +238,7 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 			if binary.BigEndian.Uint64(value) != uint64(i) {
 				return fmt.Errorf("key %d has the value %x", i, value)
 			}
-			if len(seen) == 0 { // from here on the scan must not see what changes
+			if len(seen) == 0 { // from here on the scan must not see changes
 				kvtest.Put(t, d, "sc/"+string(binary.BigEndian.AppendUint32(nil, n-1)), "changed!", "sc/\xff\xff\xff\xff", "new")
 			}
 			seen = append(seen, i)
@@ -265,7 +265,7 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if none := scan(to, from); len(none) != 0 {
 		t.Errorf("an empty range has %d entries", len(none))
 	}
-	const large, size = 120, 100_000 // two pages, the first above gRPC's default limit of an answer
+	const large, size = 120, 100_000 // two pages; the first is above gRPC's default limit of an answer
 	for i := range large {
 		kvtest.Put(t, d, fmt.Sprintf("sl/%03d", i), strings.Repeat("x", size))
 	}
@@ -312,7 +312,7 @@ func testMisuse(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal {
 		t.Errorf("an empty key: %v", err)
 	}
-	for _, size := range []int{1_600_000, 3_000_000} { // above etcd's limit, above its gRPC's
+	for _, size := range []int{1_600_000, 3_000_000} { // above etcd's limit, above gRPC's limit
 		kvtest.Begin(t, s)
 		s.Set([]byte("k"), make([]byte, size))
 		if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "smaller batches") {
@@ -334,7 +334,7 @@ func testCompacted(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	if _, err := admin.Compact(t.Context(), head.Header.Revision); err != nil {
 		t.Fatal(err)
 	}
-	// The session's member may be a moment behind the one that compacted.
+	// The session's member may lag a moment behind the member that compacted.
 	for err = nil; err == nil; {
 		err = s.Read(t.Context(), kvtest.Keys("co/a"), make([]db.Entry, 1))
 	}
@@ -402,7 +402,7 @@ func testStaleClaims(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	}
 	kvtest.Put(t, d, "st/a", "1")
 	s := newSession(t, old, "")
-	// However old the read was, a commit that compares it is safe.
+	// A commit that compares an old read is safe.
 	for range 100 {
 		kvtest.Begin(t, s)
 		seen := kvtest.Values(t, s, "st/a")[0]

@@ -21,16 +21,16 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// fakeServer is a stand-in for an etcd member that answers as the test says: it
-// shows what a real one does once in a thousand years.
+// fakeServer imitates an etcd member with the answers that a test chooses. A real member gives some of them very
+// rarely.
 type fakeServer struct {
 	pb.UnimplementedKVServer
 	address string
 	grpc    *grpc.Server
 	cluster uint64
-	commits atomic.Int32                // that arrived
+	commits atomic.Int32                // the number of commits that arrived
 	commit  func(context.Context) error // answers a commit
-	read    func() error                // answers a Range with a key other than the probe's
+	read    func() error                // answers a Range, except the Range that probes the node
 }
 
 func newFakeServer(t *testing.T, cluster uint64) *fakeServer {
@@ -87,8 +87,7 @@ func TestCommitErrorsAreClassified(t *testing.T) {
 	server := newFakeServer(t, 7)
 	s := openSession(t, "etcd://"+server.address)
 	cases := map[error]db.Class{
-		// The server's own deadline fires before ours: the hazard for which the
-		// client's retries are off.
+		// The server's own deadline ends before ours. This hazard is the reason why the client's retries are off.
 		rpctypes.ErrGRPCDeadlineExceeded:              db.Unknown,
 		rpctypes.ErrGRPCCanceled:                      db.Unknown,
 		rpctypes.ErrGRPCTimeout:                       db.Unknown,
@@ -181,7 +180,7 @@ func TestServerKilledDuringCommitIsUnknown(t *testing.T) {
 			t.Fatalf("the connection stays %v", state)
 		}
 	}
-	s.Broken = false // as a session that shares the connection and was idle
+	s.Broken = false // like a session that shares the connection and was idle
 	err = s.commitOne(t.Context())
 	if db.ClassOf(err) != db.Unavailable || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens: class %v: %v", db.ClassOf(err), err)
@@ -227,7 +226,7 @@ func TestNodeOfAnotherClusterIsRefused(t *testing.T) {
 		t.Errorf("the other cluster's node was taken: %v", err)
 	}
 	var err error
-	for tries := 0; err == nil && tries < 20; tries++ { // a node that takes its time is passed over
+	for tries := 0; err == nil && tries < 20; tries++ { // a slow node is passed over
 		err = s.Reset(t.Context())
 	}
 	if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "cluster") {

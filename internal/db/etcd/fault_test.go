@@ -22,7 +22,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-// homedAt returns a session of d whose home is node i: they are assigned round robin.
+// homedAt returns a session of d whose first node is node i. Sessions get their nodes round robin.
 func homedAt(t testing.TB, c *cluster.Cluster, timeout string, i int) db.KVSession {
 	t.Helper()
 	all := c.Endpoints()
@@ -43,8 +43,8 @@ func TestCommitOutcomesUnderNodeFaults(t *testing.T) {
 	}
 }
 
-// testLeaderKilled lets six sessions append to their own chains of keys through
-// the death of the leader. Every commit that was acknowledged must be there.
+// testLeaderKilled lets six sessions append to their own chains of keys while the leader is killed. Every commit that
+// was acknowledged must be present.
 func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 	const sessions, afterwards = 6, 20
 	d := drivertest.Open(t, etcd.Open, c.URL()+"?timeout=2s")
@@ -69,7 +69,7 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 						after++
 					}
 				case err == nil:
-					n++ // an earlier try, whose outcome was unknown, was applied
+					n++ // an earlier try with an unknown outcome was applied
 				case db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable:
 					kvtest.ResetUntil(t, s)
 				case db.ClassOf(err) != db.Aborted:
@@ -116,8 +116,8 @@ func restart(t testing.TB, c *cluster.Cluster, i int) {
 	}
 }
 
-// testPaused: a commit to a frozen node is unknown, a read of it is not, and a
-// reset moves on.
+// testPaused checks that a commit to a frozen node is unknown, and that a read from it is not. Reset moves to another
+// node.
 func testPaused(t *testing.T, c *cluster.Cluster) {
 	leader, err := c.Leader(t.Context())
 	if err != nil {
@@ -148,7 +148,7 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	writer.Set([]byte("pa/b"), []byte("1"))
 	kvtest.Commit(t, writer)
 
-	// A session opened now has its home at the frozen node and gets the next.
+	// A session that is opened now begins with the frozen node and gets the next one.
 	late := homedAt(t, c, "300ms", frozen)
 	kvtest.Begin(t, late)
 	kvtest.ExpectRead(t, late, "1", "pa/b")
@@ -157,8 +157,8 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testMajorityLost: a member that knows no leader refuses at once and for sure;
-// only reads=serializable are answered, from its own state.
+// testMajorityLost checks that a member without a leader refuses commits at once, as not applied. It answers only
+// reads=serializable, from its own state.
 func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -169,7 +169,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 			t.Fatal(err)
 		}
 	}
-	// Until the member has noticed, a commit may end as unknown.
+	// A commit may be unknown until the member has noticed that the majority is lost.
 	for err := error(nil); db.ClassOf(err) != db.Unavailable; {
 		if ctx.Err() != nil {
 			t.Fatalf("the isolated member never refused; at last: %v", err)
@@ -179,7 +179,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 			t.Fatal("a commit without a majority was acknowledged")
 		}
 		if db.ClassOf(err) == db.Unknown {
-			_ = s.Reset(ctx) // which may fail, and Begin then says so
+			_ = s.Reset(ctx) // it may fail; Begin then returns the error
 		}
 	}
 	if err := s.Reset(ctx); db.ClassOf(err) != db.Unavailable {
@@ -213,7 +213,7 @@ func testUnreachable(t *testing.T, c *cluster.Cluster) {
 	if _, err := etcd.Open(t.Context(), "etcd://"+nobody+"?retries=3"); db.ClassOf(err) != db.Fatal {
 		t.Errorf("an unknown parameter: %v", err)
 	}
-	// One dead node among others is nothing.
+	// One dead node among others does no harm.
 	d := drivertest.Open(t, etcd.Open, "etcd://"+nobody+","+c.Endpoints()[0])
 	s := newSession(t, d, "")
 	kvtest.Begin(t, s)
@@ -230,8 +230,8 @@ func testUnreachable(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// enableAuthentication makes the user teller, password hunter2@, who may use the
-// keys that begin with b/, and asks for users from then on.
+// enableAuthentication creates the user teller with the password hunter2@, who may use the keys that begin with b/.
+// Then it enables authentication.
 func enableAuthentication(t *testing.T, admin *clientv3.Client) {
 	t.Helper()
 	ctx := t.Context()
@@ -260,7 +260,7 @@ func TestAuthenticationErrorsAreClassified(t *testing.T) {
 	ctx := t.Context()
 	enableAuthentication(t, client(t, host, "", ""))
 
-	// A loaded machine may take longer for an authentication than a call may.
+	// On a loaded machine an authentication may take longer than a call may take.
 	answered := func(url string) (d *etcd.Database, err error) {
 		for {
 			if d, err = etcd.Open(ctx, url); db.ClassOf(err) != db.Unavailable || ctx.Err() != nil {
@@ -305,8 +305,7 @@ func TestAuthenticationErrorsAreClassified(t *testing.T) {
 		t.Errorf("write without the right: class %v: %v", db.ClassOf(err), err)
 	}
 
-	// A server that was restarted has forgotten its tokens: surely not applied,
-	// and the next try has a new one.
+	// A restarted server has forgotten its tokens. The commit is not applied, and the next try gets a new token.
 	time.Sleep(time.Second)
 	restart(t, c, 0)
 	for tries := 0; ; tries++ {
@@ -325,8 +324,7 @@ func TestAuthenticationErrorsAreClassified(t *testing.T) {
 func TestFullDatabaseNamesTheQuotaFlag(t *testing.T) {
 	c := startCluster(t, 1, url.Values{"set.quota-backend-bytes": {"262144"}})
 	s := newSession(t, drivertest.Open(t, etcd.Open, c.URL()), "")
-	// etcd looks at the size that its file had when it was last written, which is
-	// every 100 ms.
+	// etcd checks the size that its file had when it was last written, every 100 ms.
 	for i := range 5000 {
 		kvtest.Begin(t, s)
 		s.Set(fmt.Appendf(nil, "qu/%d", i), make([]byte, 10_000))

@@ -49,7 +49,7 @@ func newSession(t testing.TB, d *etcd.Database, name string) db.KVSession {
 	return s
 }
 
-// client is etcd's own, for what the driver has no use for.
+// client opens etcd's own client, for requests that the driver does not have.
 func client(t testing.TB, endpoint, user, password string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Username: user, Password: password, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})

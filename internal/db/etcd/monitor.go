@@ -30,7 +30,7 @@ const (
 	chartTrouble = "Changes of the leader, failed proposals and slow applies per second"
 )
 
-// The numbers of the metrics of a member's Status, which come first.
+// The numbers of the metrics of a member's Status, which are the first metrics.
 const (
 	answering = iota
 	term
@@ -44,8 +44,8 @@ var fromStatus = [ofStatus]db.Metric{
 	raftIndex: {Name: "raft_entries_per_s", Label: "entries", Chart: chartRaft, Counter: true},
 }
 
-// exported are the metrics of /metrics (https://etcd.io/docs/v3.5/metrics/), by their names
-// there. A histogram has one for its sum and one for its count.
+// exported holds the metrics of /metrics (https://etcd.io/docs/v3.5/metrics/), with their names there. A histogram has
+// one metric for its sum and one for its count.
 var exported = []exportedMetric{
 	{"etcd_server_proposals_pending", db.Metric{Name: "proposals_pending", Label: "proposals", Chart: chartPending}},
 	{"etcd_disk_wal_fsync_duration_seconds_count", db.Metric{Name: "wal_syncs_per_s", Label: "syncs of the log", Chart: chartSyncs, Counter: true}},
@@ -64,15 +64,15 @@ type exportedMetric struct {
 	db.Metric
 }
 
-// monitor asks all members over connections of its own, and the leader for its metrics.
+// monitor asks all members over separate connections, and the leader for its metrics.
 type monitor struct {
 	nodes  []*node
 	http   http.Client
-	leader string // that answered last
+	leader string // the last leader that answered
 }
 
-// Monitor implements db.Monitored: Raft, syncs of the log and the size of the data, of the
-// leader. Its metrics are those that every member has at /metrics.
+// Monitor implements db.Monitored. The metrics describe Raft, syncs of the log and the size of the leader's data. Every
+// member has them at /metrics.
 func (d *Database) Monitor() db.Monitor {
 	m := &monitor{http: http.Client{Transport: &http.Transport{DisableCompression: true}}}
 	cluster := new(atomic.Uint64)
@@ -105,7 +105,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	s.Values = append(s.Values, float64(answers), float64(status.GetRaftTerm()), float64(status.GetRaftIndex()))
 	found, err := m.scrape(ctx, leader.address)
 	if err != nil {
-		m.leader = "" // the next sample has nothing to compare with
+		m.leader = "" // the next sample has no earlier one to compare with
 	}
 	for _, one := range exported {
 		x, there := found[one.name]
@@ -117,8 +117,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	return s, nil
 }
 
-// find asks all members at once, and waits for one that is silent no longer than half of the
-// time that there is.
+// find asks all members at once. It waits for a silent member for at most half of the available time.
 func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResponse, answers int) {
 	ctx, cancel := context.WithTimeout(ctx, m.Interval()*4/10)
 	defer cancel()
@@ -127,7 +126,7 @@ func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResp
 	for i, n := range m.nodes {
 		group.Go(func() {
 			if conn, err := n.connection(); err == nil {
-				statuses[i], _ = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{}) // one that does not answer is not counted
+				statuses[i], _ = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{}) // silent members are not counted
 			}
 		})
 	}
@@ -137,7 +136,7 @@ func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResp
 			continue
 		}
 		answers++
-		// Two lead while one of them does not know of the other's election.
+		// Two members lead until the old leader learns about the election of the new one.
 		if s.GetLeader() == s.GetHeader().GetMemberId() && s.GetRaftTerm() >= status.GetRaftTerm() {
 			leader, status = m.nodes[i], s
 		}
@@ -145,8 +144,8 @@ func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResp
 	return leader, status, answers
 }
 
-// scrape reads what is wanted of what a member exports. The whole are a thousand lines and
-// more, and a parser of it took four times as long as the rest of a sample.
+// scrape reads the metrics that exported lists. A member exports more than a thousand lines, and a parser of all lines
+// took four times as long as the rest of a sample.
 func (m *monitor) scrape(ctx context.Context, address string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
@@ -163,8 +162,8 @@ func (m *monitor) scrape(ctx context.Context, address string) (map[string]float6
 	return wanted(answer.Body)
 }
 
-// wanted reads the text format, a line each of the form NAME VALUE, or NAME{LABELS} VALUE, of
-// which all are added up (https://prometheus.io/docs/instrumenting/exposition_formats/).
+// wanted reads the text format, and adds up the values of a name. Each line has the form NAME VALUE or NAME{LABELS}
+// VALUE (https://prometheus.io/docs/instrumenting/exposition_formats/).
 func wanted(text io.Reader) (map[string]float64, error) {
 	found := map[string]float64{}
 	lines := bufio.NewScanner(text)
@@ -181,7 +180,7 @@ func wanted(text io.Reader) (map[string]float64, error) {
 
 func (m *monitor) Close() {
 	for _, n := range m.nodes {
-		_ = n.close() // nothing was done over it that could be lost
+		_ = n.close() // no data that could be lost was sent over it
 	}
 	m.http.CloseIdleConnections()
 }

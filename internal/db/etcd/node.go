@@ -26,27 +26,27 @@ import (
 )
 
 const (
-	// probeTimeout bounds the question whether a node works.
+	// probeTimeout limits the request that checks whether a node works.
 	probeTimeout = time.Second
-	// waitLimit is how long one node may take to answer it before the next is asked
-	// as well, so that a frozen one costs a fail-over no more than this.
+	// waitLimit is the time after which the next node is asked too, because the first has not answered. So a frozen
+	// node delays a fail-over by no more than this.
 	waitLimit = 100 * time.Millisecond
 )
 
-// node is one member as the URL names it, with a client of its own: one client
-// over all nodes would go on asking a member that is cut off from the others.
-// All sessions of a node share its one connection, because gRPC then writes what
-// several of them send in fewer system calls: with 64 sessions on three nodes, a
-// transfer took 161 µs of CPU with one connection a node, 166 µs with two and
-// 176 µs with four (BenchmarkTransferEtcd).
+// node is one member of the URL, with its own client. One client for all nodes would keep asking a member that is cut
+// off from the others.
+//
+// All sessions of a node share its one connection, because gRPC then writes the requests of several sessions in fewer
+// system calls. With 64 sessions on three nodes, one connection a node took 161 µs of CPU for a transfer. Two took 166
+// µs and four took 176 µs (BenchmarkTransferEtcd).
 type node struct {
 	number  int
 	address string
 	config  *config
-	cluster *atomic.Uint64 // the cluster's id, 0 until a node has sent it; shared by all nodes
+	cluster *atomic.Uint64 // the cluster's id, shared by all nodes; 0 until a node has sent it
 
 	mu     sync.Mutex
-	client *clientv3.Client // nil until it is first asked for
+	client *clientv3.Client // nil until it is needed
 	closed bool
 }
 
@@ -57,12 +57,12 @@ type link struct {
 	kv   pb.KVClient
 }
 
-// connect returns a link to the node after it has answered a linearizable read,
-// which a member that is cut off from the majority cannot.
+// connect returns a link to the node after the node has answered a linearizable read. A member that is cut off from the
+// majority cannot answer such a read.
 func (n *node) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
 	defer cancel()
-	// A plain connection shows at once that nobody listens; gRPC would back off.
+	// A plain connection shows at once that nobody listens. gRPC would back off.
 	dialer := net.Dialer{}
 	plain, err := dialer.DialContext(ctx, "tcp", n.address)
 	if err != nil {
@@ -82,17 +82,17 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 		case err == nil:
 			return l, n.sameCluster(answer.GetHeader().GetClusterId())
 		case text == rpctypes.ErrorDesc(rpctypes.ErrGRPCPermissionDenied):
-			return l, nil // it answered; which keys the user may use is not for us to guess
+			return l, nil // it answered; the driver does not check which keys the user may use
 		case text == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoLeader), text == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaderChanged):
-			// The member works, and its cluster is between two leaders. Without the header it
-			// holds a read until there is one, and answers it then, or says that the leader
-			// has changed (v3_server.go, linearizableReadLoop).
+			// The member works, and its cluster has no leader now. Without the header the member holds a read until the
+			// cluster has a leader. Then it answers the read, or reports that the leader has changed (v3_server.go,
+			// linearizableReadLoop).
 			leaderless, asked = err, ctx
 		case leaderless != nil && (ctx.Err() != nil || late(err)):
-			// None was elected in time: the earlier answer says more than the end of the time.
+			// No leader was elected in time. The earlier answer is more exact than the end of the time.
 			return nil, n.unreachable(leaderless)
 		case leaderless == nil && !again && n.unreachable(err).Class == db.Aborted:
-			again = true // the token was old, and the client has a new one now
+			again = true // the token was old, and the client now has a new one
 			continue
 		default:
 			return nil, n.unreachable(err)
@@ -103,8 +103,8 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-// late reports whether the time was up for a call, on our side or, which the server says
-// with the code Unknown, on its own.
+// late reports whether a call exceeded its deadline, on our side or on the server's. The server reports its own
+// deadline with the code Unknown.
 func late(err error) bool {
 	code, _ := codeOf(err)
 	return code == codes.DeadlineExceeded || rpctypes.ErrorDesc(err) == context.DeadlineExceeded.Error()
@@ -112,7 +112,7 @@ func late(err error) bool {
 
 const opConnect = "connect to etcd"
 
-// unreachable makes the error of a node to which there is no connection.
+// unreachable returns the error of a node that has no connection.
 func (n *node) unreachable(err error) *db.Error {
 	e := failure(opConnect, n.address, err, optimistic.Reading)
 	if e.Class != db.Unavailable {
@@ -123,13 +123,13 @@ func (n *node) unreachable(err error) *db.Error {
 		reason = wire.LateReason
 	}
 	if reason != "" {
-		text, e.Code = fmt.Sprintf("etcd node %s: %s", n.address, reason), "" // the code was our client's
+		text, e.Code = fmt.Sprintf("etcd node %s: %s", n.address, reason), "" // the code came from our client
 	}
 	e.Err = db.MessageError{Text: text + ": " + db.CheckServer, Cause: err}
 	return e
 }
 
-// sameCluster refuses a node of another cluster than the first's: half of the data is there.
+// sameCluster returns an error if a node is of another cluster than the first node. Half of the data would be there.
 func (n *node) sameCluster(id uint64) error {
 	if !n.cluster.CompareAndSwap(0, id) && n.cluster.Load() != id {
 		return db.Fatalf(opConnect, "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
@@ -137,8 +137,8 @@ func (n *node) sameCluster(id uint64) error {
 	return nil
 }
 
-// connection returns the node's connection and makes it when it is first asked
-// for. It outlives the context of the caller who was first.
+// connection returns the node's connection, and opens it on the first call. The connection outlives the context of that
+// call.
 func (n *node) connection() (*grpc.ClientConn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,13 +152,12 @@ func (n *node) connection() (*grpc.ClientConn, error) {
 		Endpoints:   []string{n.address},
 		Username:    n.config.user,
 		Password:    n.config.password,
-		DialTimeout: min(probeTimeout, n.config.timeout), // of the authentication that New makes
-		// One attempt and no more. By default the client sends a write once more
-		// when the server answers DeadlineExceeded a moment before the client's
-		// own deadline (retry_interceptor.go, "its the callCtx deadline"): a
-		// commit that was applied would then be answered with a conflict.
+		DialTimeout: min(probeTimeout, n.config.timeout), // of the authentication in New
+		// Only one attempt. By default the client repeats a write if the server answers DeadlineExceeded a moment
+		// before the client's own deadline (retry_interceptor.go, "its the callCtx deadline"). A commit that was
+		// applied would then be answered with a conflict.
 		MaxUnaryRetries: 1,
-		// A broken connection is noticed without traffic in 13 s; gRPC takes no less than 10.
+		// A broken connection is noticed without traffic in 13 s. gRPC's minimum is 10.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		Logger:               zap.NewNop(),
@@ -188,16 +187,16 @@ func (n *node) close() error {
 	}
 	err := n.client.Close()
 	n.client = nil
-	// A client's Close reports the end of its own context, which it causes.
+	// Close of a client returns the error of the client's own context, which Close has cancelled.
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("close the connection to etcd node %s: %w", n.address, err)
 	}
 	return nil
 }
 
-// connectAny returns a link to the first node that answers. It begins with
-// number first, and asks the next one when one has failed or has not answered within
-// waitLimit, each of them once. All that were asked and did not fail may still answer.
+// connectAny returns a link to the first node that answers. It begins with number first. It asks the next node when one
+// has failed or has not answered within waitLimit. Each node is asked once. All nodes that were asked and did not fail
+// may still answer.
 func connectAny(ctx context.Context, nodes []*node, first int) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -243,19 +242,17 @@ func connectAny(ctx context.Context, nodes []*node, first int) (*link, error) {
 	}
 }
 
-// leaderRequired is the header with which a member that knows no leader refuses
-// a call at once instead of holding it (api/v3rpc/interceptor.go). It is never
-// changed: clientv3 copies it before it adds its own.
+// leaderRequired is the header that makes a member without a leader refuse a call at once instead of holding it
+// (api/v3rpc/interceptor.go). It is never changed: clientv3 copies it before it adds its own headers.
 var leaderRequired = metadata.Pairs(rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
 
 func requireLeader(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, leaderRequired)
 }
 
-// authenticateApart sends the request for a token over a connection of its own,
-// which carries no token. A server before 3.5 refuses the request for a new
-// token when the old one, which it has forgotten, comes with it, and clientv3
-// then asks again until the call's time is up (https://github.com/etcd-io/etcd/pull/12165).
+// authenticateApart sends the request for a token over a separate connection, which carries no token. A server before
+// 3.5 refuses the request if it carries the old token, which the server has forgotten. clientv3 then repeats the
+// request until the call's deadline (https://github.com/etcd-io/etcd/pull/12165).
 func (n *node) authenticateApart(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if method != pb.Auth_Authenticate_FullMethodName {
 		return invoke(ctx, method, question, answer, conn, opts...)

@@ -21,10 +21,9 @@ func (d *Database) RangeSession(ctx context.Context, options db.SessionOptions) 
 	return list[0].(*session), nil
 }
 
-// Range implements db.RangeSession. Two comparisons keep a range as it was read: that
-// none of its keys was changed after the snapshot, which one that came into it was, and
-// for each key that was found that it is still there (etcd's Compare with range_end holds
-// for the keys that there are).
+// Range implements db.RangeSession. Two kinds of comparisons detect a change of the range. The first requires that none
+// of its keys was changed after the snapshot, which also detects new keys. The second requires for each found key that
+// it still exists. It is needed because etcd's Compare with range_end covers only the keys that exist.
 func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	if err := s.CheckRead(ctx, nil, nil); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// requests are a session's messages. gRPC has encoded a message when a call
-// returns, however it ended, so the next call may fill it again.
+// requests are a session's messages. gRPC has encoded a message when a call returns, whatever the result, so the next
+// call may fill it again.
 type requests struct {
 	readTxn, writeTxn pb.TxnRequest
 	ranges, ops       []*pb.RequestOp
@@ -18,14 +18,14 @@ type requests struct {
 	writes            []*writeOp
 }
 
-// writeOp is one of both.
+// writeOp is a put or a deletion.
 type writeOp struct {
 	op     pb.RequestOp
 	put    pb.RequestOp_RequestPut
 	remove pb.RequestOp_RequestDeleteRange
 }
 
-// read makes the request that reads keys; revision 0 is the newest.
+// read returns the request that reads keys. Revision 0 is the newest revision.
 func (r *requests) read(keys [][]byte, revision int64, local bool) *pb.TxnRequest {
 	for i, key := range keys {
 		op := slot(&r.ranges, i, func() *pb.RequestOp {
@@ -38,7 +38,7 @@ func (r *requests) read(keys [][]byte, revision int64, local bool) *pb.TxnReques
 	return &r.readTxn
 }
 
-// commit makes the request of the comparisons of s's isolation, and its writes.
+// commit returns the request with the comparisons of s's isolation and the writes.
 func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	compares := 0
 	for _, read := range s.reads {
@@ -53,7 +53,7 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	if s.mode == compareAll && s.revision != 0 {
 		for _, w := range s.Writes.All() {
 			if !slices.ContainsFunc(s.reads, func(r readKey) bool { return bytes.Equal(r.key, w.Key) }) {
-				// Unchanged since the snapshot, as stm.go's wset.cmps asks.
+				// The key is unchanged since the snapshot, like in wset.cmps of stm.go.
 				r.compare(compares, w.Key, pb.Compare_LESS, s.revision+1)
 				compares++
 			}
@@ -80,7 +80,7 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	return &r.writeTxn, nil
 }
 
-// compare fills comparison i, of the key's last change with a revision.
+// compare fills comparison i, which compares the revision of the key's last change.
 func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, revision int64) {
 	c := slot(&r.compares, i, func() *pb.Compare {
 		return &pb.Compare{Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{}}
@@ -89,7 +89,7 @@ func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, r
 	c.TargetUnion.(*pb.Compare_ModRevision).ModRevision = revision
 }
 
-// slot returns message i of a list that is used again, and makes it the first time.
+// slot returns message i of a list that is used again. It creates the message on the first use.
 func slot[T any](list *[]T, i int, build func() T) T {
 	if i == len(*list) {
 		*list = append(*list, build())

@@ -9,21 +9,19 @@ import (
 )
 
 const (
-	firstPage = 100 // entries, of a size that is not known yet
-	// longestPage bounds a page's entries. Pages should be long: a server of 3.4
-	// walks the rest of the range for each, to count it.
+	firstPage = 100 // entries, while their size is unknown
+	// longestPage is the maximum of a page's entries. Pages should be long: a server of 3.4 walks the rest of the range
+	// for each page, to count it.
 	longestPage = 10_000
-	// pageBytes is the size that pages aim at after the first.
+	// pageBytes is the target size of the pages after the first.
 	pageBytes = 4 << 20
-	// pageFactor multiplies the time limit of a call for a page.
+	// pageFactor is the factor by which a page may take longer than a call.
 	pageFactor = 10
 )
 
-// Scan reads page by page at the revision of the first, which is the newest even
-// where reads=serializable lets transactions read older ones: a check of what
-// was kept must not take a late member's state for it. An empty from is the
-// first key, an empty to the end of all keys. An error of entry's own ends the
-// scan and is returned as it is.
+// Scan reads page by page at the revision of the first page. This revision is the newest even if reads=serializable
+// lets transactions read older ones. Otherwise a check would take a late member's state for the final data. An empty
+// from is the first key, an empty to is the end of all keys. An error of entry ends the scan and is returned unchanged.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	if err := s.Usable(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// session is a db.KVSession on one node of the cluster. All that it keeps for a
-// transaction, the requests included, is used again by the next.
+// session is a db.KVSession on one node of the cluster. The next transaction uses all its memory again, including the
+// requests.
 type session struct {
 	optimistic.Session
 	db   *Database
@@ -26,16 +26,16 @@ type session struct {
 	spans    []span // ranges that were read
 
 	requests requests
-	peer     peer.Peer // set by gRPC when it has opened a stream for the commit
+	peer     peer.Peer // gRPC sets it when it has opened a stream for the commit
 	options  []grpc.CallOption
 }
 
 type readKey struct {
 	key         []byte
-	modRevision int64 // of its last change; 0 for an absent key
+	modRevision int64 // of the key's last change; 0 for an absent key
 }
 
-// KVSession implements db.KV. options.Mode means nothing to etcd.
+// KVSession implements db.KV. options.Mode has no effect.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
 	list, err := d.Streams(ctx, 1, options)
 	if err != nil {
@@ -44,9 +44,9 @@ func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db
 	return list[0], nil
 }
 
-// Streams implements db.Multiplexer: all n sessions begin on the next node, round robin, or, if
-// that does not answer, on the first after it that does, and so on its one connection, over
-// which gRPC has any number of calls under way.
+// Streams implements db.Multiplexer. All n sessions begin on the next node, round robin. If that node does not answer,
+// they begin on the first later node that does. They share its one connection, on which gRPC has any number of calls
+// under way.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	name, err := Isolations.Name(options.Isolation)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	return list, nil
 }
 
-// Begin starts a transaction; nothing is sent.
+// Begin starts a transaction. It sends nothing.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	s.clear()
 	return s.Start(ctx, readOnly)
@@ -77,8 +77,8 @@ func (s *session) clear() {
 	s.Writes.Clear()
 }
 
-// Read reads up to 128 keys in one round trip, which is the server's limit for
-// one request; more take more, all at the revision of the first.
+// Read reads up to 128 keys in one round trip. 128 is the server's limit for one request. More keys take more requests,
+// all at the revision of the first.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	if err := s.CheckRead(ctx, keys, out); err != nil {
 		return err
@@ -95,9 +95,8 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 // local reports whether the member may answer a read from its own state.
 func (s *session) local() bool { return s.db.config.stale || s.revision != 0 }
 
-// readAtOnce reads the keys by one request. At a revision that this very member has
-// served before, nothing can have changed, so neither it nor the leader need be
-// asked whether they still are what they were.
+// readAtOnce reads the keys by one request. At a revision that this member has already served, nothing can have
+// changed. So neither the member nor the leader needs to confirm its role.
 func (s *session) readAtOnce(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	if !s.local() {
 		ctx = requireLeader(ctx)
@@ -126,7 +125,7 @@ func (s *session) readAtOnce(ctx context.Context, keys [][]byte, out []db.Entry)
 	return nil
 }
 
-// fix takes the snapshot's revision from the first answer, if there is one.
+// fix takes the snapshot's revision from the first successful answer.
 func (s *session) fix(header *pb.ResponseHeader, err error) error {
 	if s.revision == 0 && err == nil {
 		if s.revision = header.GetRevision(); s.revision <= 0 {
@@ -148,9 +147,8 @@ func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
 	}
 }
 
-// Commit sends the comparisons and the writes as one request, once. A
-// transaction that wrote nothing has nothing to send: all it read is of one
-// revision, and that revision was the newest during its first Read.
+// Commit sends the comparisons and the writes as one request, once. A transaction that wrote nothing sends nothing. All
+// its reads have one revision, and that revision was the newest during its first Read.
 func (s *session) Commit(ctx context.Context) error {
 	writes := len(s.Writes.All())
 	if err := s.CheckCommit(ctx, writes, maxOperations); err != nil || writes == 0 {
@@ -165,10 +163,9 @@ func (s *session) Commit(ctx context.Context) error {
 	s.peer.Addr = nil
 	answer, err := s.link.kv.Txn(ctx, request, s.options...)
 	if err != nil {
-		// gRPC sets the peer of every call for which it has opened a stream
-		// (grpc-go rpc_util.go, PeerCallOption.after), and repeats by itself only
-		// what the server says it has not processed (RFC 9113, 8.7). So no peer
-		// means that no server has seen the commit.
+		// gRPC sets the peer of every call for which it has opened a stream (grpc-go rpc_util.go,
+		// PeerCallOption.after). It repeats only calls that the server declares as not processed (RFC 9113, 8.7). So a
+		// call without a peer means that no server has seen the commit.
 		at := optimistic.Sent
 		if s.peer.Addr == nil {
 			at = optimistic.Unsent
@@ -185,11 +182,11 @@ func (s *session) fail(op string, err error, at optimistic.Phase) error {
 	return s.Lose(failure(op, s.link.node.address, err, at))
 }
 
-// Rollback forgets the transaction; etcd never knew it.
+// Rollback forgets the transaction. etcd has no state of it.
 func (s *session) Rollback() { s.clear() }
 
-// Reset moves to the next node that answers, trying each once and its own last.
-// The connection it leaves is shared with other sessions and reconnects by itself.
+// Reset moves to the next node that answers. It tries each node once, and its own node last. The connection that it
+// leaves is shared with other sessions and reconnects by itself.
 func (s *session) Reset(ctx context.Context) error {
 	if s.Closed {
 		return s.Usable()
@@ -203,7 +200,7 @@ func (s *session) Reset(ctx context.Context) error {
 	return err
 }
 
-// Close ends the session; the connection stays with the Database.
+// Close ends the session. The connection stays with the Database.
 func (s *session) Close() error {
 	s.clear()
 	s.Closed = true

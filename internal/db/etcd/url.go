@@ -8,16 +8,15 @@ import (
 	"stroppy/internal/db/address"
 )
 
-// defaultTimeout is how long a call hangs that was sent to a leader which is then
-// cut off from the others, and so the least that a client is out. By default an
-// election takes one to two seconds (election-timeout 1000).
+// defaultTimeout is the time that a call hangs if its leader is cut off from the other members. So it is also the
+// minimal outage of a client. By default an election takes one to two seconds (election-timeout 1000).
 const defaultTimeout = time.Second
 
 type config struct {
 	nodes    []string // host:port
 	user     string
 	password string
-	timeout  time.Duration // of one call; of a page of a scan pageFactor times that
+	timeout  time.Duration // of one call; a page of a scan has pageFactor times as long
 	stale    bool          // reads=serializable
 }
 

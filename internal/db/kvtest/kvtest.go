@@ -1,5 +1,5 @@
-// Package kvtest is what the tests of every driver of an ordered key-value store
-// share: transactions in one line, and a benchmark.
+// Package kvtest holds the tests that the drivers of ordered key-value stores share: transactions in one line, and a
+// benchmark.
 package kvtest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// Keys are names as keys.
+// Keys returns names as keys.
 func Keys(names ...string) (all [][]byte) {
 	for _, n := range names {
 		all = append(all, []byte(n))
@@ -31,7 +31,7 @@ func Begin(t testing.TB, s db.KVSession) {
 	drivertest.Must(t, s.Begin(t.Context(), false))
 }
 
-// Values reads keys and returns their values as text, "-" for an absent key.
+// Values reads keys and returns their values as text. An absent key is "-".
 func Values(t testing.TB, s db.KVSession, names ...string) []string {
 	t.Helper()
 	out := make([]db.Entry, len(names))
@@ -46,7 +46,7 @@ func Values(t testing.TB, s db.KVSession, names ...string) []string {
 	return values
 }
 
-// ExpectRead reads keys, whose values joined by spaces must be want.
+// ExpectRead reads keys. Their values, joined by spaces, must be want.
 func ExpectRead(t testing.TB, s db.KVSession, want string, names ...string) {
 	t.Helper()
 	if got := strings.Join(Values(t, s, names...), " "); got != want {
@@ -54,14 +54,13 @@ func ExpectRead(t testing.TB, s db.KVSession, want string, names ...string) {
 	}
 }
 
-// Commit commits, which must succeed.
+// Commit commits the transaction of s, which must succeed.
 func Commit(t testing.TB, s db.KVSession) {
 	t.Helper()
 	drivertest.Must(t, s.Commit(t.Context()))
 }
 
-// Put writes keys and values, alternately, in a session of its own; the value "-"
-// removes the key.
+// Put writes keys and values, given alternately, in a session of its own. The value "-" removes the key.
 func Put(t testing.TB, d db.KV, pairs ...string) {
 	t.Helper()
 	s, err := d.KVSession(t.Context(), db.SessionOptions{})
@@ -78,7 +77,7 @@ func Put(t testing.TB, d db.KV, pairs ...string) {
 	Commit(t, s)
 }
 
-// AppendOnce writes key unless it is there; applied reports that it did.
+// AppendOnce writes key if it is absent. applied is true if it wrote the key; err is then the error of the commit.
 func AppendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
 	if err := s.Begin(ctx, false); err != nil {
 		return false, err
@@ -91,7 +90,7 @@ func AppendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, 
 	return true, s.Commit(ctx)
 }
 
-// ResetUntil resets s until a server answers; the caller of a driver backs off.
+// ResetUntil resets s until a server answers. It waits between the tries, as every caller of a driver does.
 func ResetUntil(t testing.TB, s db.KVSession) {
 	t.Helper()
 	begun := time.Now()
@@ -103,8 +102,8 @@ func ResetUntil(t testing.TB, s db.KVSession) {
 	}
 }
 
-// Transfers moves money among ten accounts, which are keys below prefix, from sixteen
-// sessions at once. The sum must stay. A prefix ends with a slash.
+// Transfers moves money among ten accounts, which are keys below prefix, from sixteen sessions at once. The sum must
+// stay the same. A prefix ends with a slash.
 func Transfers(t *testing.T, prefix string, open func() db.KVSession) {
 	const accounts, sessions, transfers, opening = 10, 16, 25, 1000
 	number := func(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
@@ -156,7 +155,7 @@ func Transfers(t *testing.T, prefix string, open func() db.KVSession) {
 	}
 }
 
-// Adds holds AddSession.Add to its contract, on keys below prefix.
+// Adds checks that AddSession.Add keeps its contract, on keys below prefix.
 func Adds(t *testing.T, prefix string, open func() db.AddSession) {
 	a := adds{open(), []byte(prefix + "n")}
 	a.alone(t)
@@ -181,7 +180,7 @@ func (a adds) holds(t *testing.T, what, want string) {
 	a.Rollback()
 }
 
-// alone leaves 2.
+// alone runs adds without other sessions, and leaves the number 2.
 func (a adds) alone(t *testing.T) {
 	number := littleEndian
 	for _, step := range []struct {
@@ -217,11 +216,11 @@ func (a adds) alone(t *testing.T) {
 	}
 }
 
-// twoAtOnce leaves 33.
+// twoAtOnce runs adds from two sessions at once, and leaves the number 33.
 func (a adds) twoAtOnce(t *testing.T, other db.AddSession, marker []byte) {
 	Begin(t, a)
 	Begin(t, other)
-	Values(t, a, string(marker)) // both have their snapshots before either commits
+	Values(t, a, string(marker)) // both have their snapshots before either of them commits
 	Values(t, other, string(marker))
 	a.Add(a.key, 10)
 	other.Add(a.key, 20)
@@ -251,7 +250,7 @@ func (a adds) manyAtOnce(t *testing.T, open func() db.AddSession) {
 					s.Add(a.key, 3-i%2*2) // 3 and 1
 					err = s.Commit(t.Context())
 				}
-				if err != nil { // a conflict too
+				if err != nil { // a conflict is an error here too
 					t.Errorf("an add beside others ended with %v", err)
 				}
 			}
@@ -261,8 +260,8 @@ func (a adds) manyAtOnce(t *testing.T, open func() db.AddSession) {
 	a.holds(t, "concurrent adds", littleEndian(33+sessions*(each*2+1)))
 }
 
-// Refuses holds that parse refuses each URL with an error that says what stands
-// beside it, and that no error shows the password, which begins with "secr".
+// Refuses checks that parse refuses each URL of says with an error that contains the words there. No error may show the
+// password, which begins with "secr".
 func Refuses(t *testing.T, parse func(url string) error, says map[string]string) {
 	t.Helper()
 	for url, words := range says {

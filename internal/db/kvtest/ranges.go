@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// Ranges holds a driver whose claim is serializable to what db.RangeSession promises of
-// the keys with a prefix, which ends with a slash and under which nothing is yet.
+// Ranges checks a driver that claims serializable isolation. It must keep the contract of db.RangeSession for the keys
+// with a prefix. The prefix ends with a slash, and no key has it yet.
 func Ranges(t *testing.T, prefix string, open func() db.RangeSession) {
 	t.Helper()
 	one, other := open(), open()

@@ -21,13 +21,12 @@ var commitSource string
 //go:embed scan.lua
 var scanSource string
 
-// script is a Lua script and the digest under which the server keeps it.
+// script is a Lua script and the digest under which the server caches it.
 type script struct{ source, digest string }
 
-// Commit compares and writes in one step, once. For a script a key that holds again what
-// was read has not changed, as if all of the transaction had happened now; WATCH counts
-// that as a change. A transaction that wrote nothing has nothing to send: all it read is
-// of one moment within its time.
+// Commit compares and writes in one step, once. A key may have been changed and hold again the value that was read. For
+// a script such a key has not changed, as if the whole transaction happened now. WATCH reports it as a change. A
+// transaction that wrote nothing sends nothing. All its reads are of one moment within its time.
 func (s *session) Commit(ctx context.Context) error {
 	const op = "commit"
 	writes := len(s.Writes.All())
@@ -64,7 +63,7 @@ func (s *session) known(key []byte) bool {
 	return i >= 0 && s.reads[i].found
 }
 
-// commitScript commits by commit.lua, whose arguments it describes.
+// commitScript commits by commit.lua. The arguments are described there.
 func (s *session) commitScript(ctx context.Context) error {
 	const op = "commit"
 	fill := func(w *words) {
@@ -108,7 +107,7 @@ func (s *session) commitScript(ctx context.Context) error {
 	}
 }
 
-// uncertain ends a commit of which some may have been applied.
+// uncertain ends a commit whose writes may have been applied, all or in part.
 func (s *session) uncertain(code, format string, args ...any) error {
 	return s.lose(&db.Error{
 		Class: db.Unknown, Code: code, Op: "commit",
@@ -116,16 +115,16 @@ func (s *session) uncertain(code, format string, args ...any) error {
 	})
 }
 
-// What commit.lua takes for no value, for the value of a key that is in the index,
-// and for that of one that is not, before the value itself.
+// The marks in front of a value for commit.lua: no value, the value of a key that is in the index, and the value of a
+// key that may not be in the index.
 var (
 	absent = []byte{'-'}
 	same   = []byte{'='}
 	added  = []byte{'+'}
 )
 
-// eval runs a script by its digest, with questions behind it, and where the server
-// does not know it, which it says before it begins, by its text.
+// eval runs a script by its digest, followed by the questions. A server that does not know the digest refuses it before
+// it executes anything. Then eval sends the text of the script.
 func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, wait bool) (*goredis.Cmd, error) {
 	for name, script := "evalsha", sc.digest; ; name, script = "eval", sc.source {
 		s.words.reset(name, script)
@@ -146,7 +145,7 @@ func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, 
 func (s *session) commitWatched(ctx context.Context) error {
 	const op = "commit"
 	q := s.ask(false, s.db.config.wait > 0)
-	if s.watching && len(s.reads) == 0 { // for an earlier transaction, which was given up
+	if s.watching && len(s.reads) == 0 { // for an earlier transaction, which was abandoned
 		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, "unwatch"))
 	}
 	first := len(q.commands)
@@ -158,7 +157,7 @@ func (s *session) commitWatched(ctx context.Context) error {
 		return s.fail(op, err, s.phase())
 	}
 	if err := q.commands[first].Err(); err != nil {
-		// No transaction was begun, and the server has executed what follows.
+		// No transaction was begun, and the server has executed the commands that follow.
 		return s.uncertain("MULTI", "it refused to begin the transaction: %w", err)
 	}
 	queued := q.commands[first+1 : len(q.commands)-1]
@@ -173,13 +172,12 @@ func (s *session) commitWatched(ctx context.Context) error {
 		}
 		return s.fail(op, err, optimistic.Unsent)
 	case err != nil:
-		// EXEC as a whole is refused with EXECABORT alone; the library hands on some
-		// errors of single commands as if they were its own.
+		// Only EXECABORT refuses EXEC as a whole. The library returns some errors of single commands as the error of
+		// EXEC.
 		return s.torn(err)
 	}
-	// EXEC gives one answer a command. An error among them is of one command alone, and
-	// the others were executed:
-	// https://redis.io/docs/latest/develop/using-commands/transactions/.
+	// EXEC returns one answer for each command. An error among them is of one command alone, and the other commands
+	// were executed: https://redis.io/docs/latest/develop/using-commands/transactions/.
 	answers, _ := exec.Val().([]any)
 	for _, answer := range answers {
 		if err, failed := answer.(error); failed {
@@ -196,7 +194,7 @@ func (s *session) torn(err error) error {
 	return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
 }
 
-// queue adds the commands of the transaction, of which the count is the first.
+// queue adds the commands of the transaction. The first command counts the commit.
 func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis.Cmder {
 	commands = append(commands, goredis.NewStatusCmd(ctx, "incr", countKey))
 	sets, adds, deletes, removes := &s.lists[0], &s.lists[1], &s.lists[2], &s.lists[3]
@@ -224,8 +222,8 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 	return commands
 }
 
-// acknowledged ends a commit that the primary has applied. With too few replicas
-// it is of unknown outcome: it stands unless the primary is lost.
+// acknowledged ends a commit that the primary has applied. If too few replicas have acknowledged it, its outcome is
+// unknown: it stands unless the primary is lost.
 func (s *session) acknowledged(wait *goredis.IntCmd) error {
 	if wait == nil {
 		return nil

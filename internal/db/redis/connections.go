@@ -11,10 +11,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// FreeConnections implements db.ConnectionLimited. maxclients bounds clients, replicas and
-// connections of a cluster together (https://redis.io/docs/latest/commands/info/). The own
-// connection is not counted, for it ends now. Where the server sees it come from another
-// port than it does, a proxy stands between.
+// FreeConnections implements db.ConnectionLimited. maxclients limits clients, replicas and connections of a cluster
+// together (https://redis.io/docs/latest/commands/info/). The connection of this method is not counted, because it ends
+// now. If its port differs from the port that the server sees, there is a proxy between them.
 func (d *Database) FreeConnections(ctx context.Context) (db.FreeConnections, error) {
 	about := goredis.NewStringCmd(ctx, "client", "info")
 	l, server, err := d.ask(ctx, "ask how many connections it takes", about)
@@ -25,7 +24,7 @@ func (d *Database) FreeConnections(ctx context.Context) (db.FreeConnections, err
 	most, err := strconv.Atoi(server["maxclients"])
 	used := -1
 	for _, name := range []string{"connected_clients", "connected_slaves", "cluster_connections"} {
-		n, _ := strconv.Atoi(server[name]) // one that is not there is not counted
+		n, _ := strconv.Atoi(server[name]) // a missing name counts as 0
 		used += n
 	}
 	_, own, _ := net.SplitHostPort(l.wire.LocalAddr().String())
@@ -36,7 +35,7 @@ func (d *Database) FreeConnections(ctx context.Context) (db.FreeConnections, err
 	return free, nil
 }
 
-// valueOf is the value of a name in an answer of words name=value.
+// valueOf returns the value of a name in an answer of words name=value.
 func valueOf(answer, name string) string {
 	for _, w := range strings.Fields(answer) {
 		if value, found := strings.CutPrefix(w, name+"="); found {

@@ -16,7 +16,8 @@ var Driver = db.Driver{
 	Open: db.Opener(Open), Check: CheckURL, Isolations: Isolations, KeyValue: new(Database),
 }
 
-// alone sets what reads one server; false: the URL names Sentinels, which hold no data.
+// alone changes the parameters of a URL so that one server is read. It returns false if the URL names Sentinels, which
+// hold no data.
 func alone(query url.Values) bool {
 	for _, name := range []string{"wait", "wait_timeout", "commit"} {
 		query.Del(name)

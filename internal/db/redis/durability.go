@@ -9,8 +9,8 @@ import (
 // manual is the address of the documentation of Redis.
 const manual = "https://redis.io/docs/latest/operate/oss_and_stack/management/"
 
-// durability completes an Info by the settings under which Redis does not promise to keep what it
-// acknowledged. Replicated: there are replicas or Sentinels.
+// durability adds to an Info the settings with which Redis may lose acknowledged writes. replicated is true if there
+// are replicas or Sentinels.
 func (d *Database) durability(info *db.Info, replicated bool) {
 	switch {
 	case replicated && d.config.wait == 0:

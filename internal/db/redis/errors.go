@@ -14,12 +14,12 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// refusal is an answer which says for sure that a command, script or transaction was not begun.
+// refusal is an answer which proves that a command, script or transaction was not begun.
 type refusal struct {
 	begins string // of the answer
 	class  db.Class
 	advice string
-	denial wire.Refusal // of the user of the URL; 0: it is none
+	denial wire.Refusal // why the URL's user was refused; 0: another reason
 }
 
 const (
@@ -29,25 +29,24 @@ const (
 	grant          = "~* +@read +@write +@transaction +@scripting +@connection +role"
 )
 
-// refusals is the whole list of answers that are believed to mean "not applied". Each is
-// given before anything is executed: by processCommand of Redis's src/server.c, which
-// says it of EXEC as EXECABORT, or by scriptPrepareForRun of src/script.c, versions 7.0
-// to 8.2, of a script that declares its flags; that is why ours do. commit.lua adds one of
-// its own, and hands on what its first write was refused with.
+// refusals lists all answers that are taken to mean "not applied". Redis returns each before it executes anything. One
+// source is processCommand of Redis's src/server.c, whose refusal of EXEC begins with EXECABORT. The other source is
+// scriptPrepareForRun of src/script.c, versions 7.0 to 8.2, for scripts that declare their flags. Our scripts declare
+// them for this reason. commit.lua adds one answer of its own, and returns the refusal of its first write.
 var refusals = []refusal{
-	// The server is a replica, now or still: look for the primary.
+	// The server is a replica, now or still. The driver looks for the primary.
 	{"READONLY ", db.Unavailable, "", 0},
 	{"ERR Can not run script with write flag on readonly replica", db.Unavailable, "", 0}, // 7.0.0
 	{"MASTERDOWN ", db.Unavailable, "", 0},
-	// It reads its files after a start.
+	// The server reads its files after a start.
 	{"LOADING ", db.Unavailable, "", 0},
 	// Fewer replicas than min-replicas-to-write are connected and not late.
 	{"NOREPLICAS ", db.Unavailable, attachReplicas + ", or lower its min-replicas-to-write", 0},
-	// networking.c, instead of taking the connection.
+	// networking.c, instead of accepting the connection.
 	{"ERR max number of clients", db.Unavailable, "raise the server's maxclients", 0},
-	// Somebody else's script runs longer than busy-reply-threshold.
+	// A script of another client runs longer than busy-reply-threshold.
 	{"BUSY ", db.Aborted, "", 0},
-	// The script is not in the server's cache, and was not when it was loaded.
+	// The script is not in the server's cache, and was not there when it was loaded.
 	{"NOSCRIPT ", db.Aborted, "", 0},
 
 	{"OOM ", db.Fatal, "raise the server's maxmemory", 0},
@@ -56,8 +55,8 @@ var refusals = []refusal{
 	{"WRONGPASS ", db.Fatal, "", wire.WrongUser},
 	{"ERR AUTH ", db.Fatal, "the server has no password", wire.WrongUser},
 	{"NOPERM ", db.Fatal, grant, wire.NoRight},
-	{"ERR The user executing the script can't", db.Fatal, grant, wire.NoRight}, // to the script's first write
-	{"DENIED ", db.Fatal, "", 0},                                               // protected mode, which says itself what to do
+	{"ERR The user executing the script can't", db.Fatal, grant, wire.NoRight}, // for the script's first write
+	{"DENIED ", db.Fatal, "", 0},                                               // protected mode; the error has the advice
 	{"ERR DB index ", db.Fatal, number, wire.NoDatabase},
 	{"ERR invalid DB index", db.Fatal, number, wire.NoDatabase},
 	{"ERR SELECT is not allowed", db.Fatal, noCluster, 0},
@@ -69,7 +68,7 @@ var refusals = []refusal{
 	{"CROSSSLOT ", db.Fatal, noCluster, 0},
 	{"CLUSTERDOWN ", db.Fatal, noCluster, 0},
 
-	// commit.lua, and the count of commits that is no number.
+	// FOREIGN is from commit.lua. The next error means that the count of commits is not a number.
 	{"FOREIGN ", db.Fatal, foreign, 0},
 	{"ERR value is not an integer or out of range", db.Fatal, foreign, 0},
 	{"WRONGTYPE ", db.Fatal, foreign, 0},
@@ -77,21 +76,19 @@ var refusals = []refusal{
 
 const foreign = "another program uses the names " + indexKey + " and " + countKey + " in this database: take another number after the last / of the URL"
 
-// raised marks an error that ended a script in its middle, as Redis writes it:
-// "… script: <digest>, on @user_script:12." (script_lua.c, luaCallFunction). What
-// the script wrote before is not taken back:
+// raised marks an error that ended a script in the middle. Redis writes it as "… script: <digest>, on @user_script:12."
+// (script_lua.c, luaCallFunction). The earlier writes of the script are not undone:
 // https://redis.io/docs/latest/develop/programmability/eval-intro/.
 const raised = "@user_script"
 
-// discarded begins what EXEC answers when a command before it was refused, or it was
-// itself: then nothing of the transaction is executed (multi.c, execCommandAbort).
+// discarded is the beginning of EXEC's answer if EXEC or a command before it was refused. Nothing of the transaction is
+// executed then (multi.c, execCommandAbort).
 const discarded = "EXECABORT Transaction discarded because of: "
 
-// classify returns the class of err, for the transaction that it ended and for a
-// person. What is not in the table of refusals could be anything: a deadline, a
-// connection that broke, an error of a command in the middle of a script or a
-// transaction, which Redis does not roll back. Such an error ends a read for
-// sure, and leaves a commit unknown once it was sent.
+// classify returns the class of err for the transaction that it ended, and the text for a person. An error that is not
+// in the table of refusals proves nothing. Examples are a deadline, a broken connection, or an error of a command in
+// the middle of a script or transaction. Redis does not roll back such a command. Such an error makes a read fail. If a
+// commit was sent, its outcome is unknown.
 func classify(err error, at optimistic.Phase) (class db.Class, code, text string) {
 	class = at.Class()
 	answer, ok := errors.AsType[goredis.Error](err)
@@ -128,7 +125,7 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 	return class, code, text
 }
 
-// failure makes the error of a call to a server.
+// failure returns the error of a call to a server.
 func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
@@ -137,7 +134,7 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	}
 }
 
-// unreachable makes the error of a server to which no connection was made.
+// unreachable returns the error of a server to which no connection was made.
 func unreachable(node string, err error) *db.Error {
 	e := failure(opConnect, node, err, optimistic.Reading)
 	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
@@ -145,17 +142,17 @@ func unreachable(node string, err error) *db.Error {
 		if reason := wire.Reason(err); reason != "" {
 			text = fmt.Sprintf("the Redis server %s: %s", node, reason)
 		}
-		e.Code, e.Err = "", db.MessageError{Text: text + ": " + db.CheckServer, Cause: err} // the code was ours
+		e.Code, e.Err = "", db.MessageError{Text: text + ": " + db.CheckServer, Cause: err} // the code came from our side
 	}
 	return e
 }
 
-// unavailable makes the error of a server that is not the one to ask.
+// unavailable returns the error of a server that is the wrong one to ask.
 func unavailable(op, format string, args ...any) *db.Error {
 	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// errMoved is one value because it is frequent and each would be allocated.
+// errMoved is one value because it is frequent and a new value would be allocated each time.
 var errMoved error = &db.Error{
 	Class: db.Aborted, Op: "read",
 	Err: errors.New("a key was changed by another transaction between two reads of this one"),

@@ -13,18 +13,18 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// answer stands for an error reply of the server's, as the library makes it.
+// answer is an error reply of the server in the form in which the library returns it.
 type answer string
 
 func (a answer) Error() string { return string(a) }
 func (a answer) RedisError()   {}
 
-// TestErrorRepliesAreClassified checks the class of each error reply. The texts are from Redis 7.0.15 and from
-// Valkey, as seen or as in their sources.
+// TestErrorRepliesAreClassified checks the class of each error reply. The texts are from Redis 7.0.15 and from Valkey,
+// either observed or from their sources.
 func TestErrorRepliesAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		sent db.Class // of a commit; what only reads is never unknown
+		sent db.Class // of a commit; a read is never unknown
 		code string
 	}{
 		{"READONLY You can't write against a read only replica.", db.Unavailable, "READONLY"},
@@ -57,11 +57,11 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		{"EXECABORT Transaction discarded because of: READONLY You can't write against a read only replica.", db.Unavailable, "READONLY"},
 		{"EXECABORT Transaction discarded because of: NOREPLICAS Not enough good replicas to write.", db.Unavailable, "NOREPLICAS"},
 
-		// In the middle of a script nothing is sure, whatever the words.
+		// In the middle of a script no error proves anything, whatever its words.
 		{"NOPERM The user executing the script can't run this command or subcommand script: 0123, on @user_script:50.", db.Unknown, "NOPERM"},
 		{"OOM command not allowed when used memory > 'maxmemory'. script: 0123, on @user_script:50.", db.Unknown, "OOM"},
 		{"ERR Error running script: @user_script:3: Script killed by user with SCRIPT KILL...", db.Unknown, "ERR"},
-		// What is not in the table may mean anything.
+		// An answer that is not in the table proves nothing.
 		{"ERR something else", db.Unknown, "ERR"},
 		{"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", db.Unknown, "UNBLOCKED"},
 		{"ERR EXEC without MULTI", db.Unknown, "ERR"},

@@ -8,18 +8,17 @@ import (
 	"stroppy/internal/db"
 )
 
-// Hold keeps the connection of streams from being used, until release, which may be
-// called once.
+// Hold keeps the connection of streams busy until release is called. release may be called once.
 func Hold(stream db.KVSession) (release func()) {
 	l := stream.(*Stream)
 	l.handle.Acquire()
 	return l.handle.Release
 }
 
-// Stream is a session of a connection that several share.
+// Stream is a session that shares its connection with others.
 type Stream = session
 
-// AwaitQueue returns when so many streams wait for their requests to be sent.
+// AwaitQueue returns when the given number of streams wait for their requests to be sent.
 func AwaitQueue(stream db.KVSession, requests int) {
 	t := stream.(*Stream).of
 	for t.Queued() < requests {
@@ -27,14 +26,14 @@ func AwaitQueue(stream db.KVSession, requests int) {
 	}
 }
 
-// Recorder keeps what is written to a connection, each write by itself.
+// Recorder records what is written to a connection, each write separately.
 type Recorder struct {
 	net.Conn
 	mu     sync.Mutex
 	writes []string
 }
 
-// Record puts a recorder into the connection of streams, which nobody may be using.
+// Record puts a recorder into the connection of streams. Nobody may use the connection meanwhile.
 func Record(stream db.KVSession) *Recorder {
 	w := stream.(*Stream).of.link.wire
 	r := &Recorder{Conn: w.Conn}
@@ -57,5 +56,5 @@ func (r *Recorder) Take() []string {
 	return r.writes
 }
 
-// Break ends the connection of streams, which nobody may be using, on our side.
+// Break ends the connection of streams on our side. Nobody may use the connection meanwhile.
 func Break(stream db.KVSession) error { return stream.(*Stream).of.link.wire.Close() }

@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// chains is chainsOf six sessions with connections of their own.
+// chains is chainsOf with six sessions that have their own connections.
 func chains(t *testing.T, d *redis.Database, fault func()) (known []int, unknown int64) {
 	t.Helper()
 	sessions := make([]db.KVSession, 6)
@@ -27,9 +27,9 @@ func chains(t *testing.T, d *redis.Database, fault func()) (known []int, unknown
 	return chainsOf(t, sessions, fault)
 }
 
-// chainsOf lets sessions append to chains of keys of their own while fault happens
-// between the 20th commit of each and the last, and returns how many each knows
-// to be there: acknowledged, or looked up after their outcome was unknown.
+// chainsOf lets each session append to its own chain of keys. fault happens between the 20th commit of each and the
+// last. It returns how many keys each session knows to exist. The commits were acknowledged, or looked up after an
+// unknown outcome.
 func chainsOf(t *testing.T, sessions []db.KVSession, fault func()) (known []int, unknown int64) {
 	t.Helper()
 	const before, after = 20, 20
@@ -73,7 +73,7 @@ func chainsOf(t *testing.T, sessions []db.KVSession, fault func()) (known []int,
 	return known, doubts.Load()
 }
 
-// expectChains fails the test unless exactly what is known is there.
+// expectChains fails the test unless exactly the known keys exist.
 func expectChains(t *testing.T, d *redis.Database, known []int) {
 	t.Helper()
 	s := newSession(t, d)
@@ -101,7 +101,7 @@ func TestKilledServerLosesNoCommit(t *testing.T) {
 	})
 }
 
-// TestFailoverWithWaitLosesNoCommit kills the primary and promotes its only replica, which with wait=1 has all
+// TestFailoverWithWaitLosesNoCommit kills the primary and promotes its only replica. With wait=1 the replica has all
 // acknowledged commits. Then the old primary returns as a replica and becomes the primary again.
 func TestFailoverWithWaitLosesNoCommit(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
@@ -116,7 +116,7 @@ func TestFailoverWithWaitLosesNoCommit(t *testing.T) {
 	t.Logf("%v commits, %d of unknown outcome", known, unknown)
 	expectChains(t, d, known)
 
-	// A session of the demoted primary is reported so by reads and by commits.
+	// Reads and commits of a session report that its primary was demoted.
 	reader, writer, scanner := newSession(t, d), newSession(t, d), newSession(t, d)
 	kvtest.Begin(t, writer)
 	kvtest.ExpectRead(t, writer, "-", "after")
@@ -163,7 +163,7 @@ func TestTwoPrimariesAreRefused(t *testing.T) {
 	if got, err := c.Command(t.Context(), 1, "EXISTS", "a"); err != nil || got != "0" {
 		t.Errorf("the other one was written to: %s, %v", got, err)
 	}
-	_, err = redis.Open(t.Context(), "redis://"+c.Endpoints()[1]) // alone it is fine
+	_, err = redis.Open(t.Context(), "redis://"+c.Endpoints()[1]) // alone, the server is accepted
 	drivertest.Must(t, err)
 	run(t, c, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(c.Endpoints()[1], "127.0.0.1:"))
 	drivertest.Must(t, s.Reset(t.Context()))
@@ -193,7 +193,7 @@ func TestCommitToFrozenServerIsUnknown(t *testing.T) {
 		drivertest.Must(t, c.Resume(0))
 		kvtest.ResetUntil(t, writer)
 		kvtest.ResetUntil(t, reader)
-		// The server may still have had the commit in its queue.
+		// The server may still have the commit in its queue.
 		kvtest.Begin(t, writer)
 		first := read(t, writer, "a")
 		kvtest.Begin(t, reader)
@@ -272,7 +272,7 @@ func TestUnreachableServerIsExplained(t *testing.T) {
 	}
 	_, err = redis.Open(t.Context(), "redis://"+nobody+"?retries=3")
 	expect(t, "an unknown parameter", err, db.Fatal)
-	// One dead server among others is nothing.
+	// One dead server among others does no harm.
 	d := drivertest.Open(t, redis.Open, "redis://"+nobody+","+c.Endpoints()[0])
 	s := newSession(t, d)
 	kvtest.Begin(t, s)

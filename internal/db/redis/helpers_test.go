@@ -21,8 +21,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// start starts servers in memory without snapshots, unless the options say
-// otherwise.
+// start starts servers in memory. They have no snapshots, unless the options set them.
 func start(t testing.TB, o serverOptions) *servers {
 	t.Helper()
 	o.Nodes = max(o.Nodes, 1)
@@ -35,7 +34,7 @@ func start(t testing.TB, o serverOptions) *servers {
 	return startRaw(t, o)
 }
 
-// startRaw starts servers with the settings that the options give them, no others.
+// startRaw starts servers with exactly the settings of the options.
 func startRaw(t testing.TB, o serverOptions) *servers {
 	t.Helper()
 	if testing.Short() {
@@ -79,8 +78,7 @@ func newSession(t testing.TB, d *redis.Database) db.KVSession {
 	return s
 }
 
-// ways runs a test for both ways of committing, each on a database of its own of
-// one server.
+// ways runs a test for both ways of committing. Each has its own database of one server.
 func ways(t *testing.T, o serverOptions, test func(t *testing.T, c *servers, url string)) {
 	c := start(t, o)
 	for i, way := range []string{"script", "watch"} {
@@ -90,13 +88,13 @@ func ways(t *testing.T, o serverOptions, test func(t *testing.T, c *servers, url
 	}
 }
 
-// read returns the values as text, "-" for an absent key.
+// read returns the values as text. An absent key is "-".
 func read(t testing.TB, s db.KVSession, names ...string) string {
 	t.Helper()
 	return strings.Join(kvtest.Values(t, s, names...), " ")
 }
 
-// expect fails the test unless err is of the class and says the words.
+// expect fails the test unless err has the class and contains the words.
 func expect(t testing.TB, what string, err error, class db.Class, words ...string) {
 	t.Helper()
 	if err == nil || db.ClassOf(err) != class {

@@ -13,12 +13,12 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// configured are the server's settings that a reader must know, as they are shown.
+// configured lists the server's settings that a report shows.
 var configured = []any{
 	"appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "repl-diskless-sync", "maxmemory", "maxmemory-policy",
 }
 
-// Info asks the primary what it is.
+// Info describes the primary by its own answers.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	const op = "ask for the settings"
 	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
@@ -30,7 +30,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if version := server["valkey_version"]; version != "" {
 		info.Name, info.Version = "Valkey", version
 	}
-	if settings.Err() != nil { // many who rent servers out refuse CONFIG
+	if settings.Err() != nil { // many hosting providers refuse CONFIG
 		info.Add("configuration", "not known: the server refuses CONFIG GET")
 		info.Add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[server["aof_enabled"]])
 		info.Add("maxmemory-policy", "%s", server["maxmemory_policy"])
@@ -62,7 +62,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// ask returns what the primary answers to INFO, to which it was asked some more.
+// ask sends INFO and the other commands to the primary, and returns the answer to INFO.
 func (d *Database) ask(ctx context.Context, op string, more ...goredis.Cmder) (*link, map[string]string, error) {
 	l, err := d.primary(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *Database) ask(ctx context.Context, op string, more ...goredis.Cmder) (*
 	return l, fields(about.Val()), nil
 }
 
-// remark adds to a setting what it means for money.
+// remark adds to a setting the consequence for money.
 func remark(name, value string) string {
 	switch {
 	case name == "save" && value == "":
@@ -93,7 +93,7 @@ func remark(name, value string) string {
 	return value
 }
 
-// replicas describes the replicas that are connected: slave0:ip=…,port=…,state=….
+// replicas describes the connected replicas: slave0:ip=…,port=…,state=….
 func replicas(server map[string]string) string {
 	count, err := strconv.Atoi(server["connected_slaves"])
 	if err != nil || count == 0 {
@@ -111,7 +111,7 @@ func replicas(server map[string]string) string {
 	return fmt.Sprintf("%d: %s", count, strings.Join(names, ", "))
 }
 
-// Footprint returns the size of the append-only file; Redis does not report a snapshot's.
+// Footprint returns the size of the append-only file. Redis does not report the size of a snapshot.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	const op = "ask for the size on disk"
 	l, server, err := d.ask(ctx, op)

@@ -20,25 +20,25 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// probeTimeout is the most that a frozen server costs a fail-over.
+// probeTimeout is the longest delay of a fail-over by a frozen server.
 const probeTimeout = time.Second
 
 const opConnect = "connect"
 
-// link is one connection to one server, and never another: WATCH belongs to the
-// connection, and on a new one the library would commit what nobody compared.
+// link is one connection to one server, and never reconnects. WATCH belongs to the connection. On a new connection the
+// library would commit without the comparison.
 type link struct {
 	node   string
 	client *goredis.Client
 	conn   *goredis.Conn
 	wire   *watched
-	closed func() // what its end is reported to; nil: nobody
+	closed func() // is called when the link ends; may be nil
 
-	replicas int // that had all data of the primary when it was connected to
+	replicas int // replicas that had all data of the primary at the time of connecting
 }
 
-// watched is the connection under the library. It remembers whether anything was
-// written, so that a commit that never left is known not to have been applied.
+// watched is the connection under the library. It records whether anything was written. So a commit that was never sent
+// is known as not applied.
 type watched struct {
 	net.Conn
 	wrote bool
@@ -50,7 +50,7 @@ func (w *watched) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// dial connects to a server, which must be the primary unless any may be read.
+// dial connects to a server. It must be the primary, unless the configuration allows reads from any server.
 func dial(ctx context.Context, c *config, node string) (*link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unreachable(node, err)
@@ -72,7 +72,7 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	return l, nil
 }
 
-// attach opens a connection to the server of the options, which it completes.
+// attach opens a connection to the server of o, and completes o.
 func attach(ctx context.Context, c *config, o goredis.Options) (*link, error) {
 	plain, err := connection(ctx, c, o.Addr)
 	if err != nil {
@@ -86,12 +86,11 @@ func attach(ctx context.Context, c *config, o goredis.Options) (*link, error) {
 		handed = true
 		return l.wire, nil
 	}
-	// One try and no more: a second EVALSHA of a commit whose answer was lost would
-	// answer for the first.
+	// Only one try. If the answer to a commit is lost, a second EVALSHA would return its own answer instead.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize, o.PipelinePoolSize, o.ConnMaxIdleTime = 1, -1, -1
 	o.WriteTimeout, o.ContextTimeoutEnabled = o.ReadTimeout, true
-	// RESP 2 and no notifications, so that nothing arrives unasked.
+	// RESP 2 and no notifications, so that the server sends only answers.
 	o.Protocol, o.DisableIdentity = 2, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	l.client = goredis.NewClient(&o)
@@ -99,7 +98,7 @@ func attach(ctx context.Context, c *config, o goredis.Options) (*link, error) {
 	return l, nil
 }
 
-// connection opens a connection, with TLS if the URL asks for it.
+// connection opens a connection. It uses TLS if the URL requires it.
 func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 	plain, err := wire.Dial(ctx, "tcp", node)
 	if err != nil {
@@ -141,8 +140,8 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 // lacksTLS is the message about a server that answers only without TLS.
 var lacksTLS = wire.LacksTLS.Text("", "redis:// in place of rediss://")
 
-// lacksTLS is the error of opening servers with TLS that ended with err: one that says so where
-// a server, which may end the connection at the first byte of TLS, answers PING without it.
+// lacksTLS returns the error of opening servers with TLS that failed with err. A server without TLS may end the
+// connection at the first byte of TLS. If such a server answers PING without TLS, the error explains it.
 func (c *config) lacksTLS(ctx context.Context, err error) error {
 	if db.ClassOf(err) != db.Unavailable {
 		return err
@@ -155,8 +154,8 @@ func (c *config) lacksTLS(ctx context.Context, err error) error {
 	return err
 }
 
-// answersPlain asks PING without TLS. Any server of the protocol answers it with a line, one
-// that asks for a password too.
+// answersPlain reports whether the server answers PING without TLS. Any server of the protocol answers it with a line,
+// even if it requires a password.
 func answersPlain(ctx context.Context, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -178,13 +177,13 @@ func answersPlain(ctx context.Context, node string) bool {
 	return err == nil && (answer[0] == '+' || answer[0] == '-')
 }
 
-// inspect asks what the server is, and whether it can do what a session needs.
+// inspect asks the server for its role and version, and checks the rights that a session needs.
 func (l *link) inspect(ctx context.Context, c *config) error {
 	hello, role := goredis.NewMapStringInterfaceCmd(ctx, "hello"), goredis.NewCmd(ctx, "role")
 	index, count := goredis.NewStatusCmd(ctx, "type", indexKey), goredis.NewStatusCmd(ctx, "type", countKey)
 	questions := []goredis.Cmder{hello, role, index, count}
 	if c.watch {
-		// Without the right to MULTI what follows it would be executed one by one.
+		// Without the right to MULTI the commands that follow would be executed one by one.
 		questions = append(questions, goredis.NewStatusCmd(ctx, "multi"), goredis.NewStatusCmd(ctx, "discard"))
 	}
 	if err := cmp.Or(l.run(ctx, questions...), hello.Err()); err != nil {
@@ -213,7 +212,7 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	return nil
 }
 
-// suits refuses what is no server for this driver, by its answer to HELLO:
+// suits returns an error if this driver cannot use the server, by its answer to HELLO:
 // https://redis.io/docs/latest/commands/hello/.
 func (l *link) suits(hello map[string]any) error {
 	switch hello["mode"] {
@@ -230,13 +229,13 @@ func (l *link) suits(hello map[string]any) error {
 	return nil
 }
 
-// stays reports by an answer to ROLE whether the server may be read yet.
+// stays reports, by an answer to ROLE, whether the server may still be read.
 func (c *config) stays(role *goredis.Cmd) bool {
 	answer, _ := role.Val().([]any)
 	return c.any || len(answer) > 0 && answer[0] == "master"
 }
 
-// replicasOf counts the replicas that have all data, by the answer of a primary to ROLE:
+// replicasOf counts the replicas that have all data, by a primary's answer to ROLE:
 // https://redis.io/docs/latest/commands/role/.
 func replicasOf(role *goredis.Cmd) int {
 	answer, _ := role.Val().([]any)
@@ -247,15 +246,14 @@ func replicasOf(role *goredis.Cmd) int {
 	return len(list)
 }
 
-// run sends commands together and reads their answers, one a command. Its error
-// is of the connection, refusals to let us in among them; what the server answers
-// to each command is in the command.
+// run sends commands together and reads one answer for each. It returns only errors of the connection, including
+// refusals to let the client in. The server's answer to each command is in the command.
 func (l *link) run(ctx context.Context, commands ...goredis.Cmder) error {
 	pipe := l.conn.Pipeline()
 	for _, c := range commands {
-		_ = pipe.Process(ctx, c) // only queues it
+		_ = pipe.Process(ctx, c) // it only queues the command
 	}
-	_, err := pipe.Exec(ctx) // the first error, be it an answer to a command or not
+	_, err := pipe.Exec(ctx) // the first error, either an answer to a command or not
 	if err == nil || !answered(err) {
 		return err
 	}
@@ -267,18 +265,18 @@ func (l *link) run(ctx context.Context, commands ...goredis.Cmder) error {
 		marked = marked || c.Err() != nil
 	}
 	if !marked {
-		return err // the handshake was refused, which marks no command
+		return err // the handshake was refused, which sets no error in a command
 	}
 	return nil
 }
 
-// answered reports whether an error, or none, is what the server said.
+// answered reports whether the server replied, with success or with an error.
 func answered(err error) bool {
 	_, ok := errors.AsType[goredis.Error](err)
 	return err == nil || ok
 }
 
-// close drops the connection, whatever state it is in: there is nothing to save.
+// close closes the connection in any state, because there is nothing to save.
 func (l *link) close() {
 	if l.closed != nil {
 		l.closed()

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// TestUnsentCommitIsNotApplied checks that a commit of which nothing was written is not applied, and that a partly
-// written one is unknown.
+// TestUnsentCommitIsNotApplied checks that a commit is not applied if nothing of it was written, and that a partly
+// written commit is unknown.
 func TestUnsentCommitIsNotApplied(t *testing.T) {
 	here, there := net.Pipe()
 	s, w := &session{}, &watched{Conn: here}
@@ -22,7 +22,7 @@ func TestUnsentCommitIsNotApplied(t *testing.T) {
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		if _, err := there.Read(make([]byte, 1)); err != nil { // one byte and no more
+		if _, err := there.Read(make([]byte, 1)); err != nil { // only one byte
 			t.Error(err)
 		}
 		there.Close()

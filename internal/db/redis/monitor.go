@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// measurement is a metric and the field of INFO that has it
-// (https://redis.io/docs/latest/commands/info/).
+// measurement is a metric and its field of INFO (https://redis.io/docs/latest/commands/info/).
 type measurement struct {
 	field string
 	db.Metric
@@ -49,14 +48,13 @@ var measurements = []measurement{
 	{"latest_fork_usec", db.Metric{Name: "latest_fork_us", Label: "latest fork"}},
 }
 
-// monitor is a connection of its own to the primary.
+// monitor has its own connection to the primary.
 type monitor struct {
 	database *Database
-	link     *link // nil: there is none now
+	link     *link // nil: there is no connection now
 }
 
-// Monitor implements db.Monitored: commands, connections, memory and saving to the disk,
-// from INFO.
+// Monitor implements db.Monitored. The metrics are from INFO: commands, connections, memory and saving to the disk.
 func (d *Database) Monitor() db.Monitor { return &monitor{database: d} }
 
 func (*monitor) Interval() time.Duration { return time.Second }
@@ -84,7 +82,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	}
 	found := fields(about.Val())
 	if s.Server = m.link.node; found["role"] != "master" && !m.database.config.any {
-		m.Close() // the next question finds the primary
+		m.Close() // the next sample finds the primary
 	}
 	for _, one := range measurements {
 		x := math.NaN()
@@ -103,7 +101,7 @@ func (m *monitor) Close() {
 	}
 }
 
-// fields parses the answer to INFO, lines of the form name:value.
+// fields parses the answer to INFO, which has lines of the form name:value.
 func fields(info string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(info) {

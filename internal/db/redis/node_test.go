@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// stopLimit is for a shutdown in good order, which writes a snapshot.
+	// stopLimit limits an orderly shutdown, which writes a snapshot.
 	stopLimit = 20 * time.Second
-	// askLimit bounds one command of ours.
+	// askLimit limits one command of the test.
 	askLimit = 5 * time.Second
 )
 
@@ -46,8 +46,8 @@ func (n *node) address() string { return net.JoinHostPort("127.0.0.1", strconv.I
 
 func (n *node) log() string { return filepath.Join(n.dir, "server.log") }
 
-// prepare makes the folder and redis.conf in it, the caller's settings last, of
-// which Redis takes the last of each.
+// prepare creates the folder with redis.conf. The caller's settings are last, and Redis uses the last value of each
+// setting.
 func (n *node) prepare(o serverOptions) error {
 	if err := os.MkdirAll(filepath.Dir(n.dir), 0o755); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (n *node) prepare(o serverOptions) error {
 		"dir":      n.dir,
 		"loglevel": "notice",
 		"logfile":  "server.log",
-		// A snapshot that goes to a replica without a file waits for others to ask
-		// for it too, and the stream of changes behind it waits for the replica's
-		// first sign of life, up to a second; a shutdown waits for replicas that lag.
+		// A snapshot that goes to a replica without a file waits for other replicas to ask for it too. The stream of
+		// changes after it waits up to a second for the replica's first message. A shutdown waits for replicas that
+		// lag.
 		"repl-diskless-sync": "no",
 		"shutdown-timeout":   "0",
 	}
@@ -83,8 +83,8 @@ func (n *node) prepare(o serverOptions) error {
 	return os.WriteFile(filepath.Join(n.dir, "redis.conf"), []byte(text), 0o600)
 }
 
-// start starts the server as a replica of the given port, or as a primary, and
-// returns when it has loaded its own data.
+// start starts the server as a replica of the given port, or as a primary. It returns when the server has loaded its
+// own data.
 func (n *node) start(ctx context.Context, follows int) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,7 +92,7 @@ func (n *node) start(ctx context.Context, follows int) error {
 	if follows != 0 {
 		args = append(args, "--replicaof", "127.0.0.1", strconv.Itoa(follows))
 	}
-	// What Redis says before it has read its configuration goes where the rest goes.
+	// The messages that Redis writes before it reads its configuration go to the same file as the others.
 	log, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (n *node) start(ctx context.Context, follows int) error {
 	return nil
 }
 
-// awaitAnswer returns when the server has loaded its data, or its process has ended.
+// awaitAnswer returns when the server has loaded its data, or when its process has ended.
 func (n *node) awaitAnswer(ctx context.Context, process *host.Process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,7 +137,7 @@ func (n *node) answers(ctx context.Context) bool {
 	return err == nil && answer == "PONG"
 }
 
-// role returns what the node says it is: master, slave, or nothing.
+// role returns the role that the node reports: master, slave, or "".
 func (n *node) role(ctx context.Context) string {
 	answer, err := n.do(ctx, "ROLE")
 	if err != nil {
@@ -191,7 +191,7 @@ func (n *node) kill() error {
 	return p.Kill()
 }
 
-// shutdown ends the process in good order, or leaves it to kill.
+// shutdown ends the process in an orderly way, or leaves it to kill.
 func (n *node) shutdown() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,8 +225,7 @@ func (n *node) setPaused(paused bool) error {
 	return nil
 }
 
-// replyText is a reply as text: elements of an array on lines of their own, a nil as
-// nothing.
+// replyText returns a reply as text. Each element of an array has its own line, and a nil is "".
 func replyText(reply any) string {
 	switch r := reply.(type) {
 	case nil:

@@ -1,13 +1,12 @@
-// Package redis speaks to Redis 7.0 or later, or to Valkey, as an ordered
-// key-value store with optimistic transactions.
+// Package redis is the driver for Redis 7.0 or later, and for Valkey. It uses the server as an ordered key-value store
+// with optimistic transactions.
 //
-// Redis executes one command after another, and a script or a MULTI … EXEC as one of
-// them. A transaction of package db becomes one MGET that reads, and one script or EXEC
-// that compares and writes: see commit.lua and commit.go.
+// Redis executes one command after another. A script or a MULTI … EXEC counts as one command. A transaction of package
+// db becomes one MGET that reads, and one script or EXEC that compares and writes: see commit.lua and commit.go.
 //
-// The value of a key is the string of that name. Redis does not order its keys, so a
-// sorted set keeps them all, with equal scores, and changes with them. Beside it a number
-// counts the commits: a scan of pages whose count has changed was not of one snapshot.
+// The value of a key is the string with that name. Redis does not order its keys. So a sorted set holds all of them,
+// with equal scores, and changes with them. A number counts the commits. If the count changes between the pages of a
+// scan, the pages are not of one snapshot.
 package redis
 
 import (
@@ -25,40 +24,39 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// The names that the driver needs for itself in its database.
+// The names of the driver's own keys in its database.
 const (
 	indexKey = "stroppy:index"
 	countKey = "stroppy:commits"
 )
 
 const (
-	// maxWrites keeps a commit at about a millisecond of the server, and what
-	// commit.lua unpacks below Lua's 8000 values (LUAI_MAXCSTACK of luaconf.h).
+	// maxWrites limits a commit to about a millisecond of the server. It also keeps the values that commit.lua unpacks
+	// below Lua's limit of 8000 (LUAI_MAXCSTACK of luaconf.h).
 	maxWrites = 1000
-	// maxReads and, of keys to be watched, maxWatched keep one Read at a few milliseconds, in
-	// which the server does nothing else: it compares each key that it is to watch with all
-	// that the connection watches already (watchForKey of multi.c, 7.0).
+	// maxReads and maxWatched limit one Read to a few milliseconds, in which the server does nothing else. maxWatched
+	// limits the keys to watch. The server compares each of them with all keys that the connection already watches
+	// (watchForKey of multi.c, 7.0).
 	maxReads, maxWatched = 10_000, 1000
 )
 
-// Isolations has the only one there is. Its name is not Redis's own word,
-// which has none: it is what Redis's documentation describes.
+// Isolations has one isolation. Redis has no word for it, so the name describes the behavior in Redis's documentation.
 var Isolations = db.Isolations{
 	Product: "Redis",
 	Levels:  []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
 }
 
-// Database is a Redis server, a primary and its replicas, or those that Sentinels watch. It satisfies db.KV,
+// Database is a Redis server, a primary and its replicas, or the servers that Sentinels watch. It satisfies db.KV,
 // db.Multiplexer[db.KVSession], db.Footprinter, db.Monitored and db.FailsOver.
 type Database struct {
 	config       config
 	commit, scan script
 
 	mu      sync.Mutex
-	current string // the server that last was found to be the primary
+	current string // the last server that was found to be the primary
 	closed  bool
 
-	sentinels *sentinels // nil where there are none
+	sentinels *sentinels // nil if there are none
 }
 
 var (
@@ -74,14 +72,16 @@ var (
 //
 //	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s][&read=any][&sentinel=NAME]
 //
-// and returns when all servers that answer have been asked what they are and one of them
-// is the primary. rediss:// is the same over TLS, with ca=FILE for the certificates to
-// trust. With wait a commit is a success only when so many replicas have acknowledged it, and
-// fewer that follow the primary are refused.
-// timeout is of each call, to which a commit adds wait_timeout. With read=any the one
-// server is read whatever its role is, and nothing is written. With sentinel=NAME the
-// servers in the URL are Sentinels, which are asked for the primary: see sentinels.go. A context that is
-// cancelled is noticed before a call, its deadline also during one.
+// and returns when all servers that answer have reported their roles and one of them is the primary. rediss:// is the
+// same over TLS. ca=FILE names the certificates to trust.
+//
+// With wait=N a commit succeeds only after N replicas have acknowledged it. Open returns an error if fewer replicas
+// follow the primary. timeout limits each call. A commit has wait_timeout in addition.
+//
+// With read=any the one server is read whatever its role is, and nothing is written. With sentinel=NAME the servers in
+// the URL are Sentinels, which are asked for the primary: see sentinels.go.
+//
+// A cancelled context is noticed before a call, its deadline also during a call.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := readURL(url)
 	if err != nil {
@@ -106,18 +106,17 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	}
 	l.close()
 	if err := d.awaitReplicas(ctx, l); err != nil {
-		_ = d.Close() // which has nothing to report
+		_ = d.Close() // it has nothing to report
 		return nil, err
 	}
 	return d, nil
 }
 
-// A replica whose connection has ended comes back within replicaGrace, and is looked for
-// every replicaPoll.
+// A replica whose connection has ended returns within replicaGrace. The driver looks for it every replicaPoll.
 const replicaGrace, replicaPoll = 3 * time.Second, 100 * time.Millisecond
 
-// awaitReplicas returns when as many replicas follow the primary as each commit waits for, as
-// they did on a link to it or do soon.
+// awaitReplicas returns when the primary has as many replicas as each commit waits for. It counts the replicas at the
+// time when l was opened, and then on new links.
 func (d *Database) awaitReplicas(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, replicaGrace)
 	defer cancel()
@@ -136,8 +135,8 @@ func (d *Database) awaitReplicas(ctx context.Context, l *link) error {
 	return nil
 }
 
-// Close lets no session be opened or reset any more. Those that are open have
-// connections of their own, which their Close closes.
+// Close ends the use of the database: sessions can no longer be opened or reset. Open sessions have their own
+// connections, which their Close closes.
 func (d *Database) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -160,13 +159,13 @@ func (*Database) IsolationNames() []string { return Isolations.IsolationNames() 
 
 // Claim implements db.Database.
 //
-// One server executes scripts and EXECs one after another, each only if what the
-// transaction had read is still so: as if all of it had happened at that moment, which
-// lies within its time. What only reads does it by one MGET, or by one script. So on one
-// primary the order exists and agrees with real time. Redis promises no more: a fail-over
-// may lose what was acknowledged, with wait=N too, and what a crash of the primary loses
-// is a question of appendfsync. A replica executes what its primary did, in the same
-// order and each as one, so what read=any reads was true together, some time ago.
+// One server executes scripts and EXECs one after another. Each takes effect only if the data that the transaction read
+// has not changed. So the transaction behaves as if it happened at that moment, which lies within its time. A
+// transaction that only reads is one MGET or one script. So on one primary the order exists and agrees with real time.
+//
+// Redis promises no more. A fail-over may lose acknowledged writes, with wait=N too. The loss after a crash of the
+// primary depends on appendfsync. A replica executes the commands of its primary in the same order, and each as one. So
+// the values that read=any returns were true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	claim, err := Isolations.Claim(name)
 	if err != nil {
@@ -190,9 +189,9 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return claim, nil
 }
 
-// primary returns a link to the primary: to the server that was it the last time
-// for any session, if it still is, so that all sessions agree where two servers
-// say that they are; and otherwise to the only other one.
+// primary returns a link to the primary. It prefers the server that any session last found to be the primary, if the
+// server still is. So all sessions agree if two servers claim to be the primary. Otherwise the link is to the only
+// other primary.
 func (d *Database) primary(ctx context.Context) (*link, error) {
 	d.mu.Lock()
 	current, closed := d.current, d.closed
@@ -210,9 +209,8 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 	return d.survey(ctx, current, err)
 }
 
-// survey asks all servers, except one of which it is known why it is not the
-// primary, what they are, all at the same time, and returns a link to the
-// primary. Two primaries are an error: half of the money would be on each.
+// survey asks all servers for their roles at the same time, and returns a link to the primary. It does not ask the
+// server except, whose error is why. Two primaries are an error: each would have half of the money.
 func (d *Database) survey(ctx context.Context, except string, why error) (*link, error) {
 	links := make([]*link, len(d.config.nodes))
 	errs := make([]error, len(d.config.nodes))
@@ -239,7 +237,7 @@ func (d *Database) survey(ctx context.Context, except string, why error) (*link,
 		d.current = found.node
 		return found, nil
 	case 0:
-		for _, err := range errs { // one that no new try can help stands for all
+		for _, err := range errs { // a permanent error stands for all
 			if len(errs) == 1 || db.ClassOf(err) == db.Fatal {
 				return nil, err
 			}

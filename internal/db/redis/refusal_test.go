@@ -33,8 +33,8 @@ func TestLostScriptsAreLoadedAgain(t *testing.T) {
 	}
 }
 
-// refused commits one write of a new value to a key that it has read, and expects
-// that it is refused and that nothing of it is there when the cause is gone.
+// refused commits one write of a new value to a key that it has read. The commit must be refused. When the cause is
+// gone, nothing of it may be there.
 func refused(t *testing.T, c *servers, url string, cause, cure func(), class db.Class, words ...string) {
 	t.Helper()
 	d := drivertest.Open(t, redis.Open, url)
@@ -98,7 +98,7 @@ func TestRefusedCommitIsNotApplied(t *testing.T) {
 			}, func() { run(t, c, "SCRIPT", "KILL"); <-ended }, db.Aborted, "BUSY")
 		})
 		if strings.HasSuffix(url, "watch") {
-			return // a foreign count: by EXEC it is of unknown outcome, see TestCommandFailingMidCommitIsUnknown
+			return // a foreign count: EXEC leaves it unknown, see TestCommandFailingMidCommitIsUnknown
 		}
 		t.Run("a foreign count", func(t *testing.T) {
 			count := run(t, c, "EVAL", "redis.call('SELECT', '1') return redis.call('GET', 'stroppy:commits')", "0")
@@ -141,7 +141,7 @@ func TestCommandFailingMidCommitIsUnknown(t *testing.T) {
 	}
 	expect(t, "a session in doubt", s.Begin(t.Context(), false), db.Unavailable)
 
-	// EXEC refuses what it may not do before it begins, but not another type.
+	// EXEC refuses commands without permission before it begins, but not commands on a key of another type.
 	s = newSession(t, drivertest.Open(t, redis.Open, teller+"?commit=watch"))
 	kvtest.Begin(t, s)
 	s.Set([]byte("b"), []byte("1"))

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// firstPage is the page size of the first scan of a session, in entries:
-	// about ten milliseconds of the server, which does nothing else meanwhile.
+	// firstPage is the page size of the first scan of a session, in entries. Such a page takes about ten milliseconds
+	// of the server, which does nothing else meanwhile.
 	firstPage = 10_000
-	// longestPage is the most, about a second of the server; its own limit, from
-	// which on it lets others know that it is busy, is 5 s (busy-reply-threshold).
+	// longestPage is the maximum page size, in entries. Such a page takes about a second of the server. The server's
+	// own limit is 5 s (busy-reply-threshold). After this time it answers other clients that it is busy.
 	longestPage = 1_000_000
 	// pageGrowth is the factor by which the pages of a session grow after a torn scan.
 	pageGrowth = 10
 )
 
-// Scan reads page by page, each at one moment. If a commit comes between two pages they
-// are not of one snapshot, and the scan ends with class Aborted; the session's next one
-// takes longer pages. So beside writers a range should fit into one page, and costs them
-// the time in which the server reads it. An empty from is the first key, an empty to the
-// end of all keys. An error of entry's own is returned as it is. A key of the index
-// without a value, deleted or evicted behind the driver's back, is no entry.
+// Scan reads page by page, each at one moment. If a commit comes between two pages, they are not of one snapshot. Then
+// the scan ends with class Aborted, and the session's next scan has longer pages. So if other clients write, a range
+// should fit into one page. The writers wait while the server reads the page.
+//
+// An empty from is the first key, an empty to is the end of all keys. An error of entry is returned unchanged. A key of
+// the index without a value is not an entry: another client has deleted it, or the server has evicted it.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	const op = "scan"
 	if err := s.Usable(); err != nil {
@@ -56,8 +56,9 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 		if err := s.still(op); err != nil {
 			return err
 		}
-		// The page is the count of commits, as text or nil before the first one; how many
-		// members of the index it has, and the last of them; and keys and their values, alternately.
+		// A page begins with three values: the count of commits, the number of members of the index in the page, and
+		// the last of these members. The count is text, or nil before the first commit. Keys and their values follow,
+		// alternately.
 		page, _ := cmd.Val().([]any)
 		if len(page) < 3 || len(page)%2 == 0 {
 			return s.fail(op, errNoPage, optimistic.Reading)

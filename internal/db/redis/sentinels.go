@@ -23,12 +23,12 @@ const (
 	followEvery = 100 * time.Millisecond
 )
 
-// sentinels follow what the Sentinels of the URL say: which server is the primary. Each is
-// asked all the time over a connection of its own. As soon as one names another primary,
-// of a higher configuration epoch, the connections to the old one end: it may take writes
-// yet, which are lost. An epoch is given to one fail-over alone, by a majority of the
-// Sentinels, so that who has the lower one has missed it:
-// https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
+// sentinels follow the Sentinels of the URL to find the primary. Each Sentinel is asked all the time over its own
+// connection. When one names another primary with a higher configuration epoch, the connections to the old primary end.
+// The old primary may still accept writes, which are lost.
+//
+// An epoch belongs to one fail-over, and a majority of the Sentinels assigns it. So a Sentinel with a lower epoch has
+// missed the fail-over: https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
 type sentinels struct {
 	database *Database
 	end      context.CancelFunc
@@ -36,14 +36,14 @@ type sentinels struct {
 
 	// Guarded by the database's mu.
 	epoch   uint64             // of the database's current primary
-	serving map[*link]net.Conn // the connections to servers that are open
+	serving map[*link]net.Conn // the open connections to servers
 }
 
 // watcher is a connection to one Sentinel.
 type watcher struct {
 	config  *config
 	node    string
-	account bool  // the Sentinel asks for the password of the URL
+	account bool  // the Sentinel requires the password of the URL
 	link    *link // nil: there is none
 }
 
@@ -51,12 +51,11 @@ type watcher struct {
 type named struct {
 	address  string
 	epoch    uint64
-	replicas int               // that it knows
+	replicas int               // replicas that it knows
 	fields   map[string]string // of SENTINEL MASTER
 }
 
-// openSentinels asks all Sentinels for the primary, connects to it, and follows them from
-// then on until Close.
+// openSentinels asks all Sentinels for the primary and connects to it. It follows them from then on until Close.
 func (d *Database) openSentinels(ctx context.Context) (*link, error) {
 	watchers := make([]*watcher, len(d.config.nodes))
 	answers, errs := make([]named, len(watchers)), make([]error, len(watchers))
@@ -83,7 +82,7 @@ func (d *Database) openSentinels(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// firstNamed connects to the primary that the newest of the answers names.
+// firstNamed connects to the primary in the newest of the answers.
 func (d *Database) firstNamed(ctx context.Context, answers []named, errs []error) (*link, error) {
 	best := -1
 	var texts []string
@@ -109,8 +108,7 @@ func (d *Database) firstNamed(ctx context.Context, answers []named, errs []error
 	return d.dialNamed(ctx, d.current)
 }
 
-// dialNamed connects to the server that the Sentinels name, which must say itself that it
-// is the primary.
+// dialNamed connects to the server that the Sentinels name. The server must report itself that it is the primary.
 func (d *Database) dialNamed(ctx context.Context, node string) (*link, error) {
 	l, err := dial(ctx, &d.config, node)
 	if err != nil {
@@ -132,7 +130,7 @@ func (d *Database) dialNamed(ctx context.Context, node string) (*link, error) {
 	return l, nil
 }
 
-// follow asks one Sentinel until ctx ends. One that does not answer is asked again.
+// follow asks one Sentinel until ctx ends. If the Sentinel does not answer, follow asks again.
 func (s *sentinels) follow(ctx context.Context, w *watcher) {
 	defer w.close()
 	ticker := time.NewTicker(followEvery)
@@ -149,7 +147,7 @@ func (s *sentinels) follow(ctx context.Context, w *watcher) {
 	}
 }
 
-// take accepts an answer that is not older than the known one.
+// take accepts an answer unless it is older than the known one.
 func (s *sentinels) take(answer named) {
 	d := s.database
 	d.mu.Lock()
@@ -173,14 +171,14 @@ func (s *sentinels) take(answer named) {
 	}
 }
 
-// stop ends what follows the Sentinels, and waits for its end.
+// stop ends the goroutines that follow the Sentinels, and waits for their end.
 func (s *sentinels) stop() {
 	s.end()
 	s.tasks.Wait()
 }
 
-// ask asks for the primary. The address is asked for first: a Sentinel names the new
-// primary there as soon as it has promoted it, with the epoch of the fail-over.
+// ask asks for the primary. It asks for the address first. A Sentinel names the new primary there as soon as it has
+// promoted it, with the epoch of the fail-over.
 func (w *watcher) ask(ctx context.Context) (named, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, w.config.timeout))
 	defer cancel()
@@ -225,7 +223,7 @@ func (w *watcher) dial(ctx context.Context) (err error) {
 	return err
 }
 
-// refused makes the error of a Sentinel's answer.
+// refused returns the error for a Sentinel's answer.
 func (w *watcher) refused(ctx context.Context, err error) error {
 	text := err.Error()
 	switch {
@@ -237,7 +235,7 @@ func (w *watcher) refused(ctx context.Context, err error) error {
 	return failure(opAsk, w.node, err, optimistic.Reading)
 }
 
-// watched are the names of the primaries that a Sentinel watches.
+// watched returns the names of the primaries that a Sentinel watches.
 func (w *watcher) watched(ctx context.Context) string {
 	all := goredis.NewMapStringStringSliceCmd(ctx, "sentinel", "masters")
 	if err := cmp.Or(w.link.run(ctx, all), all.Err()); err != nil {
@@ -250,7 +248,7 @@ func (w *watcher) watched(ctx context.Context) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// describe is who fails over, by which settings, as the first Sentinel that answers says.
+// describe returns the answer of the first Sentinel that answers: who fails over, and with which settings.
 func (d *Database) describe(ctx context.Context) string {
 	for _, node := range d.config.nodes {
 		w := &watcher{config: &d.config, node: node}
@@ -276,8 +274,8 @@ func (d *Database) describe(ctx context.Context) string {
 	return "not known: no Sentinel answers"
 }
 
-// CheckSuccessors implements db.FailsOver: one of the Sentinels that answer must know a replica
-// that it would promote. They may take replicaGrace to find one.
+// CheckSuccessors implements db.FailsOver. One of the Sentinels that answer must know a replica that it would promote.
+// They may take replicaGrace to find one.
 func (d *Database) CheckSuccessors(ctx context.Context) error {
 	if d.sentinels == nil {
 		return nil
@@ -297,7 +295,7 @@ func (d *Database) CheckSuccessors(ctx context.Context) error {
 	}
 }
 
-// lacksSuccessor asks all Sentinels once. Its error is of the one that knows the most replicas.
+// lacksSuccessor asks all Sentinels once. It returns the error of the Sentinel that knows the most replicas.
 func (d *Database) lacksSuccessor(ctx context.Context) error {
 	has, others := make([]bool, len(d.config.nodes)), make([][]string, len(d.config.nodes))
 	errs := make([]error, len(d.config.nodes))
@@ -360,8 +358,8 @@ func (w *watcher) successors(ctx context.Context) (has bool, others []string, er
 	return has, others, nil
 }
 
-// unfit says why a Sentinel would not promote a replica now, of which it says this; empty if it
-// would: sentinelSelectSlave of sentinel.c.
+// unfit returns why a Sentinel would not promote a replica now, by the Sentinel's description of the replica. It
+// returns "" if the Sentinel would promote it: sentinelSelectSlave of sentinel.c.
 func unfit(replica map[string]string) string {
 	for flag := range strings.SplitSeq(replica["flags"], ",") {
 		if flag == "s_down" || flag == "o_down" || flag == "disconnected" {

@@ -21,15 +21,15 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// sentinel is a server that answers as a Sentinel does which watches one primary.
+// sentinel is a server that imitates a Sentinel with one primary.
 type sentinel struct {
 	mu       sync.Mutex
 	primary  string
 	epoch    int
 	replicas int
-	flags    string // of each replica; empty: it is up
+	flags    string // of each replica; empty: the replica is up
 	priority string // of each replica
-	password string // that it asks for; empty: none
+	password string // the required password; empty: none
 }
 
 func (s *sentinel) say(primary string, epoch int) {
@@ -113,7 +113,7 @@ func TestSessionsFollowTheSentinelsPrimary(t *testing.T) {
 	if old, now := answer(t, c, 0, "get", "a"), answer(t, c, 1, "get", "a"); old != "1" || now != "2" {
 		t.Errorf("the old primary has %q, the new one %q", old, now)
 	}
-	// behind goes on naming the first.
+	// behind still names the first server.
 	time.Sleep(300 * time.Millisecond)
 	kvtest.Begin(t, s)
 	kvtest.ExpectRead(t, s, "2", "a")
@@ -139,7 +139,7 @@ func TestUselessSentinelsAreExplained(t *testing.T) {
 		c.Endpoints()[0] + "?sentinel=bank":        {db.Fatal, "is no Sentinel"},
 		gone + "?sentinel=bank":                    {db.Unavailable, "none of the 1 Sentinels answers"},
 		address + "?timeout=1s":                    {db.Fatal, "add sentinel=NAME to the URL"},
-		"me:hunter2@" + address + "?sentinel=bank": {db.Fatal, "the user and the password"}, // for the server, which knows no me
+		"me:hunter2@" + address + "?sentinel=bank": {db.Fatal, "the user and the password"}, // for the server, which has no user me
 	} {
 		_, err := redis.Open(t.Context(), "redis://"+query)
 		expect(t, query, err, want.class, want.says)
@@ -184,7 +184,7 @@ func TestSentinelsReportMissingSuccessor(t *testing.T) {
 			}
 		})
 	}
-	drivertest.Must(t, drivertest.Open(t, redis.Open, "redis://"+node).CheckSuccessors(t.Context())) // whom nobody watches
+	drivertest.Must(t, drivertest.Open(t, redis.Open, "redis://"+node).CheckSuccessors(t.Context())) // no Sentinel watches it
 }
 
 // TestRealSentinelReportsKilledReplica checks the answers of a Sentinel that watches a pair, before and after the
@@ -221,5 +221,5 @@ func TestRealSentinelReportsKilledReplica(t *testing.T) {
 		}
 		return nil
 	}))
-	kvtest.Put(t, drivertest.Open(t, redis.Open, fmt.Sprintf("redis://127.0.0.1:%d?sentinel=bank", port)), "a", "2") // whoever begins no run goes on
+	kvtest.Put(t, drivertest.Open(t, redis.Open, fmt.Sprintf("redis://127.0.0.1:%d?sentinel=bank", port)), "a", "2") // without a run, sessions still work
 }

@@ -18,35 +18,35 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// serverOptions say what servers to start. The zero value of all but Nodes gives the settings that Redis itself has:
-// snapshots now and then, no append-only file.
+// serverOptions describe the servers to start. The zero value of each field except Nodes gives Redis's own settings: a
+// snapshot from time to time, and no append-only file.
 type serverOptions struct {
 	Nodes int // 1 or more; node 0 is the primary, the others are its replicas
 
-	// Dir gets one folder a node, which is kept at Stop; it must not have them already. Empty takes a new temporary
+	// Dir is the parent of one new folder a node, which Stop keeps. If Dir is empty, the servers use a new temporary
 	// folder, which Stop removes.
 	Dir string
 
-	// InMemory takes the temporary folder from /dev/shm where the machine has it, which takes away the cost of fsync
-	// and, with it, its meaning.
+	// InMemory puts the temporary folder into /dev/shm if the machine has it. Then fsync costs nothing and protects
+	// nothing.
 	InMemory bool
 
-	// Settings go into every node's redis.conf, as in {"appendfsync": "always"}. The value is written as it is, so
-	// one with spaces is several words, and an empty one is written "".
+	// Settings go into every node's redis.conf, such as {"appendfsync": "always"}. The value is written unchanged. So a
+	// value with spaces is several words, and an empty value is written as "".
 	Settings map[string]string
 
 	// Users are further lines for redis.conf, such as "user teller on >secret ~* +@all": access control lists.
 	Users []string
 
-	// Password is asked of every client and replica; empty asks for none.
+	// Password is required from every client and replica. If it is empty, there is none.
 	Password string
 }
 
-// errNoSuchNode is the error for a node's number that none of the servers has.
+// errNoSuchNode is the error for the number of a node that does not exist.
 var errNoSuchNode = errors.New("there is no such node")
 
-// servers are a running primary with its replicas. Their methods may be called from several goroutines. Nobody
-// watches the primary: a fail-over is Promote.
+// servers are a running primary and its replicas. Several goroutines may call their methods. Nobody watches the
+// primary: a test fails over with Promote.
 type servers struct {
 	nodes     []*node
 	password  string
@@ -54,15 +54,15 @@ type servers struct {
 	temporary bool
 
 	mu      sync.Mutex
-	primary int // the node that was last made the primary
+	primary int // the last node that was made the primary
 }
 
-// startAttempts bounds the tries to start all nodes: a port that was free when it was chosen may be taken when Redis
+// startAttempts limits the tries to start all nodes. A port that was free when it was chosen may be taken when Redis
 // binds it.
 const startAttempts = 3
 
-// startServers starts the servers and returns when every replica has the primary's data. An error leaves nothing
-// behind; it is a host.MissingError where Redis is not installed.
+// startServers starts the servers and returns when every replica has the primary's data. If it fails, it leaves nothing
+// behind. The error is a host.MissingError if Redis is not installed.
 func startServers(ctx context.Context, o serverOptions) (*servers, error) {
 	if o.Nodes < 1 {
 		return nil, fmt.Errorf("start Redis: %d nodes requested, at least 1 is needed", o.Nodes)
@@ -120,7 +120,7 @@ func tryStart(ctx context.Context, program string, o serverOptions) (_ *servers,
 	return s, nil
 }
 
-// follows returns the port that node i replicates from; 0 for the primary.
+// follows returns the port from which node i replicates, or 0 for the primary.
 func (s *servers) follows(i int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *servers) follows(i int) int {
 	return s.nodes[s.primary].port
 }
 
-// Nodes returns the number of nodes, dead ones included.
+// Nodes returns the number of nodes, including dead ones.
 func (s *servers) Nodes() int { return len(s.nodes) }
 
 // Endpoints returns the address, host:port, of every node by its number.
@@ -151,7 +151,7 @@ func (s *servers) URL() string {
 	return u.String()
 }
 
-// Dir is the folder of node i: redis.conf, server.log, the data.
+// Dir returns the folder of node i with redis.conf, server.log and the data.
 func (s *servers) Dir(i int) string { return s.nodes[i].dir }
 
 func (s *servers) node(i int) (*node, error) {
@@ -161,7 +161,7 @@ func (s *servers) node(i int) (*node, error) {
 	return s.nodes[i], nil
 }
 
-// Kill ends node i with SIGKILL. What it wrote stays in the page cache. A dead node is left as it is.
+// Kill ends node i with SIGKILL. Its written data stay in the page cache. A dead node stays dead.
 func (s *servers) Kill(i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -170,9 +170,9 @@ func (s *servers) Kill(i int) error {
 	return n.kill()
 }
 
-// Restart starts node i again on its own data, killing it first if it runs. The node that was last made the primary
-// comes back as the primary; any other comes back as a replica of that one, whatever it was before, and Restart
-// returns when it has that one's data.
+// Restart starts node i again on its own data. It kills the node first if it runs. If the node was the last to be made
+// the primary, it returns as the primary. Any other node returns as a replica of the primary, whatever it was before.
+// Then Restart waits until the replica has the primary's data.
 func (s *servers) Restart(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -187,8 +187,8 @@ func (s *servers) Restart(ctx context.Context, i int) error {
 	return s.synchronized(ctx, i)
 }
 
-// Pause stops node i's process with SIGSTOP: its connections stay open and nothing answers. What others send still
-// reaches the kernel's buffers, so a paused replica does not lag by more than they are too small for: see Stall.
+// Pause stops node i's process with SIGSTOP. Its connections stay open and nothing answers. The kernel's buffers still
+// receive data from others. So a paused replica lags only by the data that do not fit into these buffers: see Stall.
 func (s *servers) Pause(i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *servers) Pause(i int) error {
 	return n.setPaused(true)
 }
 
-// Resume lets a paused node i go on.
+// Resume lets a paused node i continue.
 func (s *servers) Resume(i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -206,9 +206,9 @@ func (s *servers) Resume(i int) error {
 	return n.setPaused(false)
 }
 
-// Stall pauses the replica i and lets the primary close its replication links, so that nothing that is written from
-// now on reaches the replica until Resume; the other replicas connect again at once. It returns when the primary no
-// longer counts the replica.
+// Stall pauses the replica i and lets the primary close its replication links. Nothing that is written from now on
+// reaches the replica until Resume. The other replicas connect again at once. Stall returns when the primary no longer
+// counts the replica.
 func (s *servers) Stall(ctx context.Context, i int) error {
 	primary, err := s.Primary(ctx)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *servers) Stall(ctx context.Context, i int) error {
 	})
 }
 
-// Primary returns the number of the node that was last made the primary. While that is dead or paused, or does not
-// say that it is one, it waits until ctx ends.
+// Primary returns the number of the last node that was made the primary. If the node is dead or paused, or does not
+// report the role of a primary, Primary waits until ctx ends.
 func (s *servers) Primary(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	primary := s.primary
@@ -242,9 +242,8 @@ func (s *servers) Primary(ctx context.Context) (int, error) {
 	return primary, err
 }
 
-// Promote makes node i the primary, as an operator's fail-over does: REPLICAOF NO ONE, and every other node that
-// answers follows it from then on. Those that are dead follow it at Restart; those that are paused are left as they
-// are.
+// Promote makes node i the primary, as an operator's fail-over does: REPLICAOF NO ONE. Every other node that answers
+// follows it from then on. Dead nodes follow it at Restart. Paused nodes are not changed.
 func (s *servers) Promote(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
@@ -266,8 +265,8 @@ func (s *servers) Promote(ctx context.Context, i int) error {
 	return errors.Join(errs...)
 }
 
-// Command runs one command on node i and returns its reply as text: elements of an array on lines of their own, a nil
-// as nothing.
+// Command runs one command on node i and returns its reply as text. Each element of an array has its own line, and a
+// nil is "".
 func (s *servers) Command(ctx context.Context, i int, words ...string) (string, error) {
 	n, err := s.node(i)
 	if err != nil {
@@ -276,7 +275,7 @@ func (s *servers) Command(ctx context.Context, i int, words ...string) (string, 
 	return n.do(ctx, words...)
 }
 
-// synchronized waits until node i has all data, which the primary always has, and the primary counts it.
+// synchronized waits until node i has all data and the primary counts it. The primary itself always has all data.
 func (s *servers) synchronized(ctx context.Context, i int) error {
 	if s.follows(i) == 0 {
 		return nil
@@ -295,10 +294,10 @@ func (s *servers) synchronized(ctx context.Context, i int) error {
 	})
 }
 
-// pollEvery is how often wait looks.
+// pollEvery is the time between two checks of wait.
 const pollEvery = 5 * time.Millisecond
 
-// wait returns when done says so, or with what was waited for when ctx ends.
+// wait returns when done returns true. If ctx ends first, it returns an error with what.
 func (s *servers) wait(ctx context.Context, what string, done func() bool) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -312,8 +311,7 @@ func (s *servers) wait(ctx context.Context, what string, done func() bool) error
 	return nil
 }
 
-// Stop ends all nodes. Those whose folder is kept are shut down in good order, replicas first. It may be called
-// again.
+// Stop ends all nodes. Nodes whose folder is kept get an orderly shutdown, replicas first. Stop may be called again.
 func (s *servers) Stop() error {
 	var errs []error
 	for i := len(s.nodes) - 1; i >= 0; i-- {
@@ -371,7 +369,7 @@ func TestServerPairStartsReplicatesAndStops(t *testing.T) {
 	if got := answer(t, c, 1, "GET", "a"); got != "3" {
 		t.Errorf("after a kill and a restart with an append-only file: %q", got)
 	}
-	drivertest.Must(t, c.Promote(ctx, 0)) // both run: they change places
+	drivertest.Must(t, c.Promote(ctx, 0)) // both run, and they exchange their roles
 	drivertest.Must(t, c.synchronized(ctx, 1))
 	if role := c.nodes[1].role(ctx); role != "slave" {
 		t.Errorf("the demoted primary is %s", role)
@@ -413,7 +411,7 @@ func TestStoppedServerKeepsItsFolder(t *testing.T) {
 	c := startRaw(t, serverOptions{Nodes: 1, Dir: dir, Settings: map[string]string{"save": "3600 1"}})
 	answer(t, c, 0, "SET", "a", "1")
 	drivertest.Must(t, c.Pause(0))
-	drivertest.Must(t, c.Stop()) // in good order, which writes a snapshot
+	drivertest.Must(t, c.Stop()) // an orderly shutdown, which writes a snapshot
 	if _, err := os.Stat(filepath.Join(c.Dir(0), "dump.rdb")); err != nil {
 		t.Errorf("no snapshot: %v", err)
 	}

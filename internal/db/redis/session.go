@@ -13,40 +13,39 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// session is a db.KVSession, on a connection of its own or one of several. All that it
-// keeps for a transaction is used again by the next.
+// session is a db.KVSession, on its own connection or on a shared one. The next transaction uses all its memory again.
 type session struct {
 	optimistic.Session
 	db     *Database
 	of     *sharedConn
 	handle *wire.Stream[*session]
-	link   *link // that it knows
+	link   *link // the link that the session knows
 	wrote  bool  // some of its commit may have been written
 
 	watching bool // the server watches keys for this connection
-	// unproved: a commit of this session may have been applied without having
-	// reached the replicas that wait asks for. Until a later one is known to have
-	// reached them, what is read must have, too, before it is believed.
+	// unproved: a commit of this session may have been applied without reaching the replicas that wait requires. Then
+	// reads are trusted only if their data have reached the replicas too. This ends when a later commit is known to
+	// have reached them.
 	unproved bool
 
 	reads  []readKey
-	values []byte // the bytes that Read has handed out
+	values []byte // the bytes that Read has returned
 
 	page int // entries of a scan's first page
 
 	request     request
 	words, more words
-	lists       [4]words // of a transaction by MULTI: sets, index, deletes, index
+	lists       [4]words // for a transaction by MULTI: sets, index, deletes, index
 }
 
-// request holds the commands that a session sends at once, and the questions behind them.
+// request holds the commands that a session sends at once, and the questions that follow them.
 type request struct {
 	ctx                context.Context
 	err                error // why it was not sent to the connection that the session knows
 	commands           []goredis.Cmder
 	asksRole, asksWait bool
-	role               *goredis.Cmd    // what it was answered, if it asked
-	wait               *goredis.IntCmd // likewise
+	role               *goredis.Cmd    // the answer, if it asked
+	wait               *goredis.IntCmd // the answer, if it asked
 }
 
 type readKey struct {
@@ -54,7 +53,7 @@ type readKey struct {
 	found      bool
 }
 
-// Begin starts a transaction; nothing is sent.
+// Begin starts a transaction. It sends nothing.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	s.clear()
 	s.values = s.values[:0]
@@ -67,10 +66,9 @@ func (s *session) clear() {
 	s.Writes.Clear()
 }
 
-// Read reads all keys by one MGET and thereby at one moment. A later Read of the
-// same transaction reads what the earlier ones had read as well: if that has
-// changed meanwhile there is no one snapshot of both, and the error's class is
-// Aborted.
+// Read reads all keys by one MGET and thereby at one moment. A later Read of the same transaction also reads the
+// earlier keys again. If one of them has changed meanwhile, both reads have no common snapshot, and the error's class
+// is Aborted.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	if err := s.CheckRead(ctx, keys, out); err != nil || len(keys) == 0 {
 		return err
@@ -101,14 +99,13 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return nil
 }
 
-// fetch gets the values of all keys that were read before and of keys, and asks
-// the server whether it still is the primary: a replica would answer, too, with
-// what was true some time ago. Where commits are by WATCH and this transaction
-// may have one, it watches the keys before it reads them.
+// fetch reads the values of keys and of all keys that were read before. It also asks the server whether it still is the
+// primary, because a replica would answer with older values. If commits are by WATCH and this transaction may commit,
+// fetch watches the keys before it reads them.
 func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	const op = "read"
 	q := s.ask(true, s.unproved)
-	if s.watching && len(s.reads) == 0 { // an earlier transaction was given up
+	if s.watching && len(s.reads) == 0 { // an earlier transaction was abandoned
 		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, "unwatch"))
 		s.watching = false
 	}
@@ -126,8 +123,8 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	get := goredis.NewSliceCmd(ctx, s.words.all...)
 	q.commands = append(q.commands, get)
 	if s.unproved {
-		// A write, for WAIT waits for the writes of its own connection; with it all
-		// that was written before it has reached the replicas.
+		// This write is needed because WAIT waits for the writes of its own connection. If it has reached the replicas,
+		// all earlier writes have.
 		q.commands = append(q.commands, goredis.NewIntCmd(ctx, "incr", countKey))
 	}
 	if err := s.run(ctx); err != nil {
@@ -157,15 +154,15 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	return values, nil
 }
 
-// ask empties the request, whose questions will be these.
+// ask empties the request and sets its questions.
 func (s *session) ask(role, wait bool) *request {
 	s.request = request{commands: s.request.commands[:0], asksRole: role, asksWait: wait}
 	return &s.request
 }
 
-// run has the request sent, with those of other sessions of the connection, by one of
-// them. Its error is of the connection; what the server answers to each command is in
-// the command, and may be no answer in a question.
+// run sends the request together with the requests of other sessions of the connection. One of the sessions does this
+// for all. It returns only errors of the connection. The server's answer to each command is in the command. A question
+// may have no answer.
 func (s *session) run(ctx context.Context) error {
 	s.request.ctx = ctx
 	s.handle.Send()
@@ -180,7 +177,7 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// still refuses what was read unless the answer says that the server may be read yet.
+// still returns an error unless the answer to ROLE shows that the server may still be read.
 func (s *session) still(op string) error {
 	if err := s.request.role.Err(); err != nil {
 		return s.fail(op, err, optimistic.Reading)
@@ -199,18 +196,17 @@ func (s *session) fail(op string, err error, at optimistic.Phase) error {
 	return s.lose(failure(op, s.link.node, err, at))
 }
 
-// lose ends the transaction, and the session if its connection is of no more use.
+// lose ends the transaction. It also ends the session if its connection cannot be used any more.
 func (s *session) lose(e *db.Error) error {
 	s.unproved = s.unproved || e.Class == db.Unknown && s.db.config.wait > 0
 	return s.Lose(e)
 }
 
-// Rollback forgets the transaction, and the next Read what is watched for it.
+// Rollback forgets the transaction. The next Read forgets the keys that are watched for it.
 func (s *session) Rollback() { s.clear() }
 
-// words are the words of one command. Those that are added are handed to the
-// library by pointers that are used again, because a slice in an interface would
-// be allocated for each.
+// words are the words of one command. The library gets added words as pointers, which are used again. A slice in an
+// interface would be allocated for each word.
 type words struct {
 	all   []any
 	bytes []*word
@@ -219,14 +215,14 @@ type words struct {
 
 type word struct{ text []byte }
 
-// MarshalBinary implements encoding.BinaryMarshaler, by which the library reads a word.
+// MarshalBinary implements encoding.BinaryMarshaler, with which the library reads a word.
 func (w *word) MarshalBinary() ([]byte, error) { return w.text, nil }
 
 func (w *words) reset(first ...any) {
 	w.all, w.used = append(w.all[:0], first...), 0
 }
 
-// add adds words, which must stay as they are until the command was sent.
+// add adds words. They must not change until the command was sent.
 func (w *words) add(texts ...[]byte) {
 	for _, text := range texts {
 		if w.used == len(w.bytes) {

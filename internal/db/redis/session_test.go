@@ -24,7 +24,7 @@ func TestChangedReadConflictsAtCommit(t *testing.T) {
 		read     string
 		other    []string
 		conflict bool
-		watched  bool // a conflict for WATCH alone: it was written, and is as it was
+		watched  bool // a conflict for WATCH alone: the key was written and has its old value again
 	}{
 		{name: "nothing", read: "a"},
 		{name: "another key", read: "a", other: []string{"b", "2"}},
@@ -98,7 +98,7 @@ func TestTransactionsWriteReadAndDelete(t *testing.T) {
 			t.Errorf("at last there is %q", got)
 		}
 
-		// What a transaction watches is forgotten when it is given up.
+		// The keys that a transaction watches are forgotten when the transaction is abandoned.
 		kvtest.Begin(t, s)
 		kvtest.ExpectRead(t, s, "3", "c")
 		s.Rollback()
@@ -110,11 +110,11 @@ func TestTransactionsWriteReadAndDelete(t *testing.T) {
 		kvtest.Begin(t, s)
 		kvtest.ExpectRead(t, s, "4", "c")
 		kvtest.Put(t, d, "c", "5")
-		kvtest.Begin(t, s) // gives up the one before
+		kvtest.Begin(t, s) // abandons the earlier transaction
 		s.Set([]byte("e"), []byte("blind"))
 		kvtest.Commit(t, s)
 
-		// Two reads of one transaction are of one moment.
+		// Two reads of one transaction are of the same moment.
 		kvtest.Begin(t, s)
 		kvtest.ExpectRead(t, s, "5", "c")
 		kvtest.Put(t, d, "other", "1")
@@ -185,8 +185,7 @@ func TestMisusedSessionReturnsFatalError(t *testing.T) {
 	})
 }
 
-// TestStoreEqualsMapAfterManyWrites compares the store with a map, through transactions of any size up to the
-// largest.
+// TestStoreEqualsMapAfterManyWrites compares the store with a map after transactions of any size up to the largest.
 func TestStoreEqualsMapAfterManyWrites(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
@@ -300,7 +299,7 @@ func TestScanReturnsSortedRange(t *testing.T) {
 		kvtest.Begin(t, s) // a scan that was stopped leaves the session as it was
 		kvtest.ExpectRead(t, s, "1", "a")
 
-		// What another hand deletes is no entry.
+		// A key that another client deletes is not an entry.
 		if strings.HasSuffix(url, "script") {
 			run(t, c, "EVAL", "redis.call('SELECT', '1') redis.call('DEL', 'a') return 1", "0")
 			if got := strings.Join(scan(t, s, "", "a/2"), " "); got != "a\x00=2 a/1=3" {

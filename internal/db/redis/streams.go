@@ -13,17 +13,15 @@ import (
 
 var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
-// Streams implements db.Multiplexer. What several streams have to send at the same time,
-// reads, commits and pages of scans alike, is sent together by the first of them that
-// finds the connection free; it reads all the answers.
+// Streams implements db.Multiplexer. Several streams may have reads, commits and pages of scans to send at the same
+// time. The first stream that finds the connection free sends them together, and reads all the answers.
 //
-// Every commit is one script, so that streams meet as sessions with connections of their
-// own do. commit=watch is refused: what is watched belongs to the connection, so the EXEC
-// of one stream would be refused for the keys of another, and forget them for it.
+// Every commit is one script, so streams conflict in the same way as sessions with their own connections. commit=watch
+// is refused, because watched keys belong to the connection. The EXEC of one stream would be refused for the keys of
+// another stream, and would also forget them.
 //
-// The context of a call is noticed before it is sent, and not during it, for its end
-// would be the end of all that travels with it; a call is bounded by the time-out of
-// the connection.
+// A context is checked before its call is sent, but not during the call. Otherwise its end would also end the calls
+// that are sent together with it. The time-out of the connection limits a call.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	if d.config.watch {
 		return nil, db.Fatalf(opConnect, "with commit=watch a transaction needs its connection for itself, because what is watched belongs to the connection: take commit=script, or leave in-flight out")
@@ -31,7 +29,7 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	return d.open(ctx, n, options)
 }
 
-// KVSession opens a session with a connection of its own; options.Mode means nothing.
+// KVSession opens a session with its own connection. options.Mode has no effect.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
 	list, err := d.open(ctx, 1, options)
 	if err != nil {
@@ -52,8 +50,8 @@ func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) (
 	}
 	db.Connected(ctx, made.wire.RemoteAddr())
 	t := &sharedConn{db: d, link: made, sessions: n}
-	// Every stream fits: the server reads on while nobody reads its answers, so that what
-	// is sent together has no bound but the number of streams.
+	// Every stream fits. The server reads on while nobody reads its answers, so only the number of streams limits what
+	// is sent together.
 	t.Multiplexer = wire.NewMultiplexer(func(*session) bool { return true }, t.exchange)
 	var list []db.KVSession
 	for range n {
@@ -64,26 +62,26 @@ func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) (
 	return list, nil
 }
 
-// sharedConn is the connection of sessions, of which one at a time owns it and uses the rest.
+// sharedConn is the connection of several sessions. One session at a time owns it and sends for the others too.
 type sharedConn struct {
 	*wire.Multiplexer[*session]
 	db  *Database
-	own bool // of one session, whose contexts count
+	own bool // has one session, whose contexts count
 
-	sessions int     // not closed
+	sessions int     // sessions that are not closed
 	link     *link   // nil while the connection is broken
-	replies  []reply // to all commands of the batch, and to the questions behind them
+	replies  []reply // to all commands and questions of the batch
 }
 
-// reply is a command and whether the server has answered it. Of a connection that
-// breaks the library says so in every command that has no error, those included whose
-// answers it has read.
+// reply is a command with a mark whether the server has answered it. When a connection breaks, the library sets its
+// error in every command that has no error. This includes commands whose answers it has read.
 type reply struct {
 	goredis.Cmder
 	read bool
 }
 
-// SetErr is called by the library when it has read an answer, or with the error.
+// SetErr stores the result of a command. The library calls it when it has read an answer, or with the error of the
+// connection.
 func (r *reply) SetErr(err error) {
 	if r.read {
 		return
@@ -92,15 +90,13 @@ func (r *reply) SetErr(err error) {
 	r.Cmder.SetErr(err)
 }
 
-// exchange sends the requests of the batch, and gives each command and question its
-// answer, or the error that kept it away.
+// exchange sends the requests of the batch. It gives each command and question its answer, or the error that prevented
+// the answer.
 //
-// The questions are asked once for all, behind all commands. A ROLE that says that the
-// server is the primary says it of every read before it. WAIT waits for the last write of
-// its connection, whichever stream's it is, and so for all before it
-// (https://redis.io/docs/latest/commands/wait/); one behind each commit would wait for the
-// replicas one after the other. Where too few replicas answer, it leaves every commit of
-// the batch unknown, even one that they have.
+// The questions are sent once for all, after all commands. If ROLE answers that the server is the primary, this holds
+// for every read before it. WAIT waits for the last write of its connection, from any stream, and so for all earlier
+// writes (https://redis.io/docs/latest/commands/wait/). With one WAIT after each commit the waiting times would add up.
+// If too few replicas answer, every commit of the batch is unknown, even a commit that they have.
 func (t *sharedConn) exchange(batch []*session) {
 	ctx := context.Background()
 	if t.own {
@@ -143,7 +139,7 @@ func (t *sharedConn) exchange(batch []*session) {
 	t.link.wire.wrote = false
 	pipe := t.link.conn.Pipeline()
 	for i := range t.replies {
-		_ = pipe.Process(ctx, &t.replies[i]) // only queues it
+		_ = pipe.Process(ctx, &t.replies[i]) // it only queues the command
 	}
 	_, _ = pipe.Exec(ctx) // every command has its own error
 	for _, s := range batch {
@@ -154,9 +150,9 @@ func (t *sharedConn) exchange(batch []*session) {
 	}
 }
 
-// Reset implements db.KVSession: the first session that comes opens the connection, and
-// the others find it. A shared connection that answers, and leads to the primary, stays,
-// for others have transactions on it; all that was sent on it has been answered.
+// Reset implements db.KVSession. The first session that calls it opens the connection, and the others use it. A shared
+// connection stays if it answers and leads to the primary, because other sessions have transactions on it. Everything
+// that was sent on it has been answered.
 func (s *session) Reset(ctx context.Context) error {
 	if s.Closed {
 		return s.Usable()
@@ -191,9 +187,8 @@ func (t *sharedConn) drop() {
 	}
 }
 
-// serves reports whether the server of a link answers, and is the primary on which all
-// sessions agree. It may take as long as a server is given when it is looked for, even
-// if ctx ends before, which is of one stream and the link is not.
+// serves reports whether the server of a link answers and is the primary that all sessions use. It may take as long as
+// the search for a server, even if ctx ends before. ctx belongs to one stream, and the link belongs to all.
 func (d *Database) serves(ctx context.Context, l *link) bool {
 	d.mu.Lock()
 	agreed := !d.closed && d.current == l.node
@@ -204,7 +199,7 @@ func (d *Database) serves(ctx context.Context, l *link) bool {
 	return agreed && l.run(ctx, role) == nil && role.Err() == nil && d.config.stays(role)
 }
 
-// Close implements db.KVSession: the last session closes the connection.
+// Close implements db.KVSession. The last session closes the connection.
 func (s *session) Close() error {
 	if s.Closed {
 		return nil

@@ -14,17 +14,17 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// hangUp says when a server hangs up, the first time.
+// hangUp describes when a server ends a connection for the first time.
 type hangUp struct {
 	name     string
-	answered int // commits, before
+	answered int // commits that are answered before
 	unsent   bool
-	wait     bool // to WAIT, which stands behind all else
+	wait     bool // at WAIT, which is after all other commands
 	unknown  db.Class
 }
 
-// serve serves a database of no keys that hangs up, and returns its URL and how often
-// it was connected to.
+// serve serves an empty database that ends its connections as h describes. It returns the URL and the number of
+// connections.
 func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 	connections = new(atomic.Int64)
 	var commits, waits atomic.Int64
@@ -35,7 +35,7 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 		case "role":
 			return "*3\r\n$6\r\nmaster\r\n:0\r\n*1\r\n*3\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n$1\r\n0", false
 		case "type":
-			if words[1] == "stroppy:index" { // which a new connection is asked once
+			if words[1] == "stroppy:index" { // a new connection is asked this once
 				connections.Add(1)
 			}
 			return "+none", false
@@ -52,10 +52,9 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 	return url, connections
 }
 
-// TestStreamsReportLostConnectionPerTransaction checks the outcome of each stream when the connection ends under
-// its commit or read. An answered transaction keeps its answer, and an unanswered commit is not applied only if
-// nothing was written. Other streams get the error when they use the connection, and the first Reset opens it for
-// all.
+// TestStreamsReportLostConnectionPerTransaction checks the outcome of each stream when the connection ends under its
+// commit or read. An answered transaction keeps its answer. An unanswered commit is not applied only if nothing was
+// written. Other streams get the error when they use the connection. The first Reset opens it for all.
 func TestStreamsReportLostConnectionPerTransaction(t *testing.T) {
 	const streams, writers = 9, 6
 	for _, h := range []hangUp{
@@ -99,7 +98,7 @@ func TestStreamsReportLostConnectionPerTransaction(t *testing.T) {
 					committed.Add(1)
 				}
 			})
-			unanswered := int64(streams - writers) // reads, for ROLE stands behind all commits
+			unanswered := int64(streams - writers) // reads, because ROLE is after all commits
 			if h.wait {
 				unanswered = 0
 			}
@@ -114,9 +113,9 @@ func TestStreamsReportLostConnectionPerTransaction(t *testing.T) {
 	}
 }
 
-// expectOneReset resets streams that were reported of the end of their connection, and two
-// that were not, which have transactions open: one of these is reported before, and one
-// together with what a stream sends on the new connection.
+// expectOneReset resets streams that have got the error of their connection. It also uses two bystanders with open
+// transactions, which have not. One bystander gets the error before the reset. The other gets it together with a
+// stream's request on the new connection.
 func expectOneReset(t *testing.T, reported, bystanders []db.KVSession) {
 	t.Helper()
 	early, late := bystanders[0], bystanders[1]
@@ -166,8 +165,8 @@ func TestKilledServerLosesNoStreamCommit(t *testing.T) {
 	expectChains(t, d, known)
 }
 
-// TestFailoverWithStreamsLosesNoCommit checks that the outcomes reported with wait=1 are the outcomes of the
-// replica, and that streams of a demoted primary report this.
+// TestFailoverWithStreamsLosesNoCommit checks that the outcomes reported with wait=1 are the outcomes of the replica,
+// and that streams of a demoted primary report this.
 func TestFailoverWithStreamsLosesNoCommit(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
@@ -225,14 +224,14 @@ func TestStreamResetFollowsOtherSessions(t *testing.T) {
 	}
 }
 
-// waiters are streams on a server whose replica must acknowledge what they commit.
+// waiters are streams on a server whose replica must acknowledge their commits.
 type waiters struct {
 	servers *servers
 	streams []db.KVSession
 	written *redis.Recorder
 }
 
-// begin begins a transaction on each, of which the first reads what changes then.
+// begin begins a transaction on each stream. Then it changes the key that the first stream has read.
 func (w *waiters) begin(t *testing.T) {
 	t.Helper()
 	for i, l := range w.streams {
@@ -244,8 +243,8 @@ func (w *waiters) begin(t *testing.T) {
 	w.written.Take()
 }
 
-// commit commits all together, the first in vain, and the others as well if there is
-// no replica.
+// commit commits all transactions together. The first has a conflict. Without the replica, the outcome of the others is
+// unknown.
 func (w *waiters) commit(t *testing.T, replica bool) {
 	t.Helper()
 	together(w.streams, nil, func(i int, l db.KVSession) {
@@ -261,8 +260,8 @@ func (w *waiters) commit(t *testing.T, replica bool) {
 	expectWrites(t, w.written, times(len(w.streams), "evalsha")+" wait")
 }
 
-// lookUp resets all but the first, which leaves the connection as it is, and has them
-// look up what they have written.
+// lookUp resets all streams except the first, and leaves the connection as it is. Each reset stream reads the key that
+// it has written.
 func (w *waiters) lookUp(t *testing.T, replica bool) {
 	t.Helper()
 	doubtful := w.streams[1:]
@@ -284,8 +283,8 @@ func (w *waiters) lookUp(t *testing.T, replica bool) {
 	expectWrites(t, w.written, times(len(doubtful), "mget incr")+" role wait")
 }
 
-// TestOneWaitCoversAllStreamCommits checks that one WAIT covers all commits that are sent together. A conflict is
-// a conflict without the replica too. A stream with an unknown outcome leaves the connection to the others.
+// TestOneWaitCoversAllStreamCommits checks that one WAIT covers all commits that are sent together. A conflict is a
+// conflict without the replica too. A stream with an unknown outcome leaves the connection to the others.
 func TestOneWaitCoversAllStreamCommits(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=500ms")
@@ -306,7 +305,7 @@ func TestOneWaitCoversAllStreamCommits(t *testing.T) {
 	drivertest.Must(t, c.Resume(1))
 	awaitReplica(t, c)
 	w.lookUp(t, true)
-	kvtest.ExpectRead(t, streams[0], "1", "a") // its transaction has gone through all this
+	kvtest.ExpectRead(t, streams[0], "1", "a") // its transaction was open all the time
 	streams[0].Set([]byte("b"), []byte("1"))
 	kvtest.Commit(t, streams[0])
 }

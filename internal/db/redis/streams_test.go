@@ -32,7 +32,7 @@ func openStreams(t testing.TB, d *redis.Database, n int) []db.KVSession {
 	return streams
 }
 
-// atOnce runs one function a stream, all at the same time.
+// atOnce runs one function for each stream, all at the same time.
 func atOnce(streams []db.KVSession, do func(i int, l db.KVSession)) {
 	var group sync.WaitGroup
 	for i, l := range streams {
@@ -41,8 +41,8 @@ func atOnce(streams []db.KVSession, do func(i int, l db.KVSession)) {
 	group.Wait()
 }
 
-// together has each stream do one thing, which must send one request, and lets nobody
-// send before all want to. Then is done just before, if it is not nil.
+// together lets each stream do one thing, which must send one request. No stream sends before all want to send. If then
+// is not nil, it runs just before the requests are sent.
 func together(streams []db.KVSession, then func(), do func(i int, l db.KVSession)) {
 	release := redis.Hold(streams[0])
 	done := make(chan struct{})
@@ -58,7 +58,7 @@ func together(streams []db.KVSession, then func(), do func(i int, l db.KVSession
 	<-done
 }
 
-// names are those of the commands of one write.
+// names returns the names of the commands in one write.
 func names(t *testing.T, written string) string {
 	t.Helper()
 	r := bufio.NewReader(strings.NewReader(written))
@@ -71,8 +71,8 @@ func names(t *testing.T, written string) string {
 	return strings.Join(all, " ")
 }
 
-// expectWrites fails the test unless these commands were written since the last time,
-// those of each string in one write.
+// expectWrites fails the test unless exactly these commands were written since the last call. The commands in one
+// string must be one write.
 func expectWrites(t *testing.T, r *redis.Recorder, want ...string) {
 	t.Helper()
 	var got []string
@@ -86,12 +86,11 @@ func expectWrites(t *testing.T, r *redis.Recorder, want ...string) {
 
 func times(n int, name string) string { return strings.TrimSuffix(strings.Repeat(name+" ", n), " ") }
 
-// awaitClients returns when a server has so many connections, that of the question not
-// counted.
+// awaitClients returns when a server has the given number of connections, without the connection that asks.
 func awaitClients(t *testing.T, c *servers, want int) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		got := strings.Count(run(t, c, "CLIENT", "LIST", "TYPE", "normal"), "addr=") / 2 // addr= and laddr=
+		got := strings.Count(run(t, c, "CLIENT", "LIST", "TYPE", "normal"), "addr=") / 2 // each has addr= and laddr=
 		if got-1 == want {
 			return
 		}
@@ -117,8 +116,8 @@ func add(ctx context.Context, l db.KVSession, key string) (before int, err error
 	return before, l.Commit(ctx)
 }
 
-// TestStreamsHaveIndependentTransactions checks that streams of one connection see their own writes and conflict
-// as sessions do. A refused stream affects no other.
+// TestStreamsHaveIndependentTransactions checks that streams of one connection see their own writes and conflict as
+// sessions do. A refused stream affects no other stream.
 func TestStreamsHaveIndependentTransactions(t *testing.T) {
 	c := start(t, serverOptions{})
 	d := drivertest.Open(t, redis.Open, c.URL())
@@ -152,7 +151,7 @@ func TestStreamsHaveIndependentTransactions(t *testing.T) {
 					t.Error(err)
 					return
 				}
-			case 2: // given up
+			case 2: // abandoned
 				if err := l.Begin(t.Context(), false); err != nil {
 					t.Error(err)
 					return
@@ -183,12 +182,12 @@ func TestStreamsHaveIndependentTransactions(t *testing.T) {
 	t.Logf("%d met and %d of them were refused", added.Load()+conflicts.Load(), conflicts.Load())
 }
 
-// TestWaitingStreamsAreSentInOneWrite checks that transactions that wait for the connection are sent in one write,
-// with one request for all reads. Of those that read the same key, one commits and the others affect nobody.
+// TestWaitingStreamsAreSentInOneWrite checks that transactions that wait for the connection are sent in one write, with
+// one request for all reads. If several transactions read the same key, one commits and the others affect nobody.
 func TestWaitingStreamsAreSentInOneWrite(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	const count, same = 16, 3
-	kvtest.Put(t, d, "same", "0") // and the server knows the script
+	kvtest.Put(t, d, "same", "0") // the server also knows the script
 	streams := openStreams(t, d, count)
 	r := redis.Record(streams[0])
 	key := func(i int) string {

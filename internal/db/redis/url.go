@@ -16,12 +16,12 @@ const (
 )
 
 type config struct {
-	nodes    []string // host:port; of Sentinels where there is a sentinel
-	sentinel string   // the name under which they watch the primary
+	nodes    []string // host:port, of Sentinels if sentinel is set
+	sentinel string   // the name under which the Sentinels watch the primary
 	user     string   // empty: Redis's user default
 	password string
 	tls      bool
-	ca       string // a file of certificates, PEM; empty: those of the system
+	ca       string // a file of certificates, PEM; empty: the certificates of the system
 	database int
 	watch    bool          // commit=watch
 	timeout  time.Duration // of one call
@@ -45,8 +45,8 @@ func CheckURL(url string) error {
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open Redis", url, parseURL) }
 
-// parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
-// same over TLS. No error repeats the password.
+// parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]. rediss:// is the same over TLS. No error contains the
+// password.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout}
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -69,7 +69,7 @@ func parseURL(text string) (config, error) {
 		},
 		"timeout": address.Time(&c.timeout, time.Millisecond),
 		"wait":    address.Number(&c.wait, "number of replicas", 0, mostReplicas),
-		// Redis counts WAIT's time in milliseconds, of which 0 means forever.
+		// Redis counts WAIT's time in milliseconds, and 0 means forever.
 		"wait_timeout": address.Time(&c.waitFor, time.Millisecond),
 	})
 	if err != nil {

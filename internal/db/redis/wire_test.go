@@ -18,8 +18,7 @@ import (
 	"stroppy/internal/db/redis"
 )
 
-// listen serves connections of 127.0.0.1 until the test ends, each in a goroutine
-// of its own, and returns the address.
+// listen serves connections of 127.0.0.1 until the test ends, each in its own goroutine. It returns the address.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,16 +53,16 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// cut says where a proxy cuts a connection.
+// cut is the place at which a proxy cuts a connection.
 type cut uint32
 
 const (
 	nowhere  cut = iota
-	asking       // before it hands the next request on
-	reported     // after it has, before it hands the answer back
+	asking       // before it forwards the next request
+	reported     // after it has forwarded the request, before it forwards the answer
 )
 
-// proxy stands before a server and cuts one connection where it has to.
+// proxy stands in front of a server and cuts one connection.
 type proxy struct {
 	address string
 	cut     atomic.Uint32
@@ -91,7 +90,7 @@ func startProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// forward copies until it has to cut here.
+// forward copies until the connection must be cut here.
 func (p *proxy) forward(to, from net.Conn, here cut) {
 	b := make([]byte, 64<<10)
 	for {
@@ -113,7 +112,7 @@ func TestLostCommitAnswerIsUnknown(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		p := startProxy(t, c.Endpoints()[0])
 		d := drivertest.Open(t, redis.Open, strings.Replace(url, c.Endpoints()[0], p.address, 1))
-		kvtest.Put(t, d, "warm", "") // and the server knows the script
+		kvtest.Put(t, d, "warm", "") // the server also knows the script
 		for where, want := range map[cut]string{asking: "-", reported: "1"} {
 			key := fmt.Sprint("key", where)
 			s := newSession(t, d)
@@ -140,8 +139,8 @@ func TestLostCommitAnswerIsUnknown(t *testing.T) {
 	})
 }
 
-// fake is a server that answers each command as answers say, with one line or
-// more, OK where they say nothing; to nil it hangs up.
+// fake is a server that answers each command with the result of answers: one or more lines. It answers OK if the result
+// is "", and closes the connection if hangUp is true.
 func fake(t *testing.T, answers func(words []string) (line string, hangUp bool)) string {
 	return listen(t, func(conn net.Conn) {
 		r := bufio.NewReader(conn)
@@ -164,7 +163,7 @@ func fake(t *testing.T, answers func(words []string) (line string, hangUp bool))
 	})
 }
 
-// request reads one command, its name in small letters.
+// request reads one command and returns its words. The name is in lower case.
 func request(r *bufio.Reader) ([]string, error) {
 	number := func() (int, error) {
 		line, err := r.ReadString('\n')
@@ -199,7 +198,7 @@ func TestUnusableServersAreExplained(t *testing.T) {
 	const v7, primary = "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$10\r\nstandalone", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"
 	for _, test := range []struct {
 		name    string
-		answers map[string]string // by command; a number after it is for that time only
+		answers map[string]string // by command; with a number after it, for that time only
 		class   db.Class
 		says    string
 	}{

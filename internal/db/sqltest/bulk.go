@@ -6,11 +6,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// Rows is the number of rows of a load that succeeds: more than one statement of 1 MB takes.
+// Rows is the number of rows of a load that succeeds. They need more than one statement of 1 MB.
 const Rows = 30_000
 
-// Load is a load of the table things (id, small, mid, m, s) with rows made by fill,
-// which returns false at the end.
+// Load returns a load of the table things (id, small, mid, m, s). fill makes each row, and returns false at the end.
 func Load(before []string, fill func(n int64, row []db.Value) bool) db.BulkLoad {
 	n := int64(0)
 	return db.BulkLoad{
@@ -25,7 +24,7 @@ func Load(before []string, fill func(n int64, row []db.Value) bool) db.BulkLoad 
 	}
 }
 
-// Some makes count rows, whose text is in the given format of their number.
+// Some makes count rows. The text of each is its number in the given format.
 func Some(count int64, format string) func(int64, []db.Value) bool {
 	return func(n int64, row []db.Value) bool {
 		row[0].Int, row[1].Int, row[2].Int, row[3].Int = n, -n%100, n*1000, n*7-1
@@ -37,9 +36,9 @@ func Some(count int64, format string) func(int64, []db.Value) bool {
 	}
 }
 
-// Spoilt makes 21,000 rows, of which spoil changes the 20,001st. CockroachDB's driver inserts 5,000
-// at once on each of four connections, one transaction for each statement: whoever gets the fifth
-// has committed another before.
+// Spoilt makes 21,000 rows. spoil changes the 20,001st. CockroachDB's driver inserts 5,000 rows at once on each of four
+// connections, in one transaction for each statement. So the connection that gets the fifth statement has committed
+// another one before.
 func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) bool {
 	fill := Some(21_000, format)
 	return func(n int64, row []db.Value) bool {
@@ -51,8 +50,8 @@ func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) b
 	}
 }
 
-// Sums is the answer of a server about Rows rows of Some, with spaces between:
-// count(*), sum(id), sum(small), sum(mid), sum(m), count(m), count(s).
+// Sums returns the expected answer of a server about Rows rows of Some, separated by spaces: count(*), sum(id),
+// sum(small), sum(mid), sum(m), count(m), count(s).
 func Sums() string {
 	var small, cents int64
 	for n := int64(1); n <= Rows; n++ {

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// WaitForRow lets one session wait for a row of the table counter that another one has changed,
-// until seen says that it was observed, ten seconds at most. Then both commit.
+// WaitForRow makes one session wait for a row of the table counter that another session has changed. It waits up to ten
+// seconds until seen returns true. Then both sessions commit.
 func WaitForRow(t *testing.T, d db.SQL, seen func() bool) {
 	t.Helper()
 	update := &db.Statement{SQL: "UPDATE counter SET n = n + 1 WHERE id = 1"}
@@ -18,7 +18,7 @@ func WaitForRow(t *testing.T, d db.SQL, seen func() bool) {
 		if err := s.Begin(t.Context(), false); err != nil {
 			return err
 		}
-		_, err := s.Do(t.Context(), update, nil) // which is sent at once
+		_, err := s.Do(t.Context(), update, nil) // it is sent at once
 		return err
 	}
 	drivertest.Must(t, begin(holder))

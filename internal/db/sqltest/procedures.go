@@ -7,9 +7,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// Procedures defines a procedure twice and calls it, on sessions of their own and on
-// streams of one connection: a call that fails leaves nothing, and a missing language
-// is an error.
+// Procedures defines a procedure twice and calls it, on separate sessions and on streams of one connection. A call that
+// fails changes nothing. A missing language is an error.
 func Procedures(t *testing.T, d db.SQL, b *Bank) {
 	b.Make(t, d, 2)
 	p := db.NewProcedure("touch", []db.Type{db.Decimal, db.Text, db.Integer}, []db.Type{db.Decimal, db.Integer}, map[db.Language]string{

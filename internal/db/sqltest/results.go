@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// Extremes are inserts of six rows (id, whole number, money, text) at the bounds of
-// what may be, for WantExtremes. text is of the fifth.
+// Extremes returns inserts of six rows (id, whole number, money, text) at the bounds of the allowed values, for
+// WantExtremes. The fifth row has the given text.
 func Extremes(insert *db.Statement, text string) []Statement {
 	row := func(id int64, i, m db.Value, text string, null bool) Statement {
 		return Statement{insert, []db.Value{Number(id), i, m, {Text: []byte(text), Null: null}}}
@@ -28,7 +28,7 @@ func Extremes(insert *db.Statement, text string) []Statement {
 	}
 }
 
-// WantExtremes checks what came back of Extremes but for the ids.
+// WantExtremes checks the rows of Extremes that the server returned, except the ids.
 func WantExtremes(t *testing.T, r db.Result, text string) {
 	t.Helper()
 	if r.Rows() != 6 || r.Row(0)[0].Int != math.MinInt64 || r.Row(0)[1].Int != math.MinInt64 || r.Row(1)[1].Int != math.MaxInt64 ||
@@ -37,10 +37,9 @@ func WantExtremes(t *testing.T, r db.Result, text string) {
 	}
 }
 
-// SameResults runs the same transaction statement by statement, in one round trip,
-// and in two, each twice: the second time everything is prepared and all buffers
-// have been used. It returns the results, which must be the same each time, but for the
-// affected rows of statements that are not Counted.
+// SameResults runs the same transaction statement by statement, in one round trip, and in two round trips. It runs each
+// form twice, because everything is prepared and all buffers are used the second time. It returns the results. They
+// must be the same each time, except the affected rows of statements that are not Counted.
 func SameResults(t *testing.T, d db.SQL, work []Statement) (results []db.Result) {
 	t.Helper()
 	var printed string
@@ -71,8 +70,8 @@ func SameResults(t *testing.T, d db.SQL, work []Statement) (results []db.Result)
 	return results
 }
 
-// Unreadable lets statements return what their types cannot hold: before the
-// commit was sent that is fatal, and the session is ready; after it, unknown.
+// Unreadable lets statements return values that their types cannot hold. Before the commit is sent the error is fatal
+// and the session stays ready. Afterwards the outcome is unknown.
 func Unreadable(t *testing.T, d db.SQL, statements map[string]db.Type) {
 	for sql, typ := range statements {
 		bad := Statement{S: &db.Statement{SQL: sql, Columns: []db.Type{typ}}}
@@ -92,8 +91,7 @@ func Unreadable(t *testing.T, d db.SQL, statements map[string]db.Type) {
 	}
 }
 
-// Large sends and receives more than the sockets' buffers hold: each of echo's
-// answers is its parameter.
+// Large sends and receives more than the buffers of the sockets hold. Each answer of echo is its parameter.
 func Large(t *testing.T, d db.SQL, echo *db.Statement, statements int) {
 	text := bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 	EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -113,15 +111,15 @@ func Large(t *testing.T, d db.SQL, echo *db.Statement, statements int) {
 	})
 }
 
-// Stream is the statements of Streams.
+// Stream holds the statements of Streams.
 type Stream struct {
 	Many *db.Statement // the rows (n, n cents, "row n") for n from $1 to Last
 	Last int64
 	Bad  *db.Statement // fails after some rows
-	Code string        // with which Bad fails
+	Code string        // the code of Bad's error
 }
 
-// Streams reads many rows outside a transaction, to the end and not.
+// Streams reads many rows outside a transaction, both to the end and only in part.
 func Streams(t *testing.T, d db.SQL, x Stream) {
 	s := Session(t, d, db.Pipelined, "")
 	from := func(n int64) []db.Value { return []db.Value{Number(n)} }
@@ -148,7 +146,7 @@ func Streams(t *testing.T, d db.SQL, x Stream) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err = s.Query(ctx, x.Many, from(1), func([]db.Value) error { cancel(); return nil })
-	if err == nil { // all rows may have been on their way already
+	if err == nil { // all rows may have been under way already
 		t.Log("the rows were faster than the cancellation")
 		return
 	}

@@ -1,6 +1,5 @@
-// Package sqltest is what the tests of every driver of an SQL database share: a
-// bank of two tables on the driver's own server, transactions in one line, and the
-// tests that each must pass whatever its protocol is.
+// Package sqltest holds the tests that every driver of an SQL database must pass, whatever its protocol. It also holds
+// a bank of two tables on the driver's own server, and transactions in one line.
 package sqltest
 
 import (
@@ -19,13 +18,12 @@ var BIC = []byte("ABCDEFGH")
 // Opening is the first balance of each account of a Bank, in cents.
 const Opening = 1000_00
 
-// Bank is the schema of a driver's tests, with every kind of constraint:
-// accounts (bic, ban, balance ≥ 0, version, last_transfer, previous_transfer) and
-// ledger (transfer, leg, bic, ban, amount, version).
+// Bank is the schema of a driver's tests, with every kind of constraint: accounts (bic, ban, balance ≥ 0, version,
+// last_transfer, previous_transfer) and ledger (transfer, leg, bic, ban, amount, version).
 type Bank struct {
 	Schema []string
 	Update *db.Statement // adds $1 cents for the transfer $2 to the account $3, $4
-	Read   *db.Statement // balance and version of the account $1, $2
+	Read   *db.Statement // returns the balance and the version of the account $1, $2
 }
 
 // Make makes the schema with n accounts of 1000.00 each.
@@ -65,7 +63,7 @@ type Statement struct {
 
 func With(s *db.Statement, args []db.Value) Statement { return Statement{S: s, Args: args} }
 
-// Counted is a statement whose affected rows are asked for.
+// Counted returns x with a request for the number of affected rows.
 func Counted(x Statement) Statement {
 	s := *x.S
 	s.Counted = true
@@ -74,8 +72,7 @@ func Counted(x Statement) Statement {
 
 func Number(n int64) db.Value { return db.Value{Int: n} }
 
-// Transact runs statements in one transaction and commits it, with a Flush before
-// if asked.
+// Transact runs statements in one transaction and commits it. If flush is set, it calls Flush before the commit.
 func Transact(ctx context.Context, s db.SQLSession, readOnly, flush bool, statements ...Statement) error {
 	if err := s.Begin(ctx, readOnly); err != nil {
 		return err
@@ -107,7 +104,7 @@ func Do(ctx context.Context, s db.SQLSession, x Statement) (*db.Result, error) {
 	return s.Result(i), nil
 }
 
-// Modes are the modes of each test.
+// Modes are the modes in which each test runs.
 var Modes = map[string]db.Mode{"pipelined": db.Pipelined, "interactive": db.Interactive}
 
 func EachMode(t *testing.T, test func(*testing.T, db.Mode)) {
@@ -124,8 +121,8 @@ func Execute(t testing.TB, d db.SQL, statements ...string) {
 	}
 }
 
-// Session opens a session until the test ends. One that is interactive asks to wait for its
-// answers in the system call, so that a driver which has both is tested with both.
+// Session opens a session until the test ends. An interactive session asks to wait for its answers in the system call,
+// so a driver that has both ways is tested with both.
 func Session(t testing.TB, d db.SQL, mode db.Mode, isolation string) db.SQLSession {
 	t.Helper()
 	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode, Blocking: mode == db.Interactive})
@@ -136,8 +133,7 @@ func Session(t testing.TB, d db.SQL, mode db.Mode, isolation string) db.SQLSessi
 
 const Secret = "s3cr3t-w0rd"
 
-// WantError checks an error's class and code, that no part of Secret is in it, and
-// that it is one line.
+// WantError checks the class and the code of an error. The error must be one line and contain no part of Secret.
 func WantError(t testing.TB, what string, err error, class db.Class, code string) {
 	t.Helper()
 	var e *db.Error

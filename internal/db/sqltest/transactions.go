@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// Contexts uses one session with one context after another.
+// Contexts uses one session with several contexts in turn.
 func Contexts(t *testing.T, d db.SQL, b *Bank) {
 	b.Make(t, d, 2)
 	EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -21,7 +21,7 @@ func Contexts(t *testing.T, d db.SQL, b *Bank) {
 		for i := range 200 {
 			ctx, cancel := context.WithCancel(t.Context())
 			drivertest.Must(t, Transact(ctx, s, false, i%2 == 0, b.Touch(0, 1)))
-			cancel() // at rest: it must not harm the next transaction
+			cancel() // the session is idle: this must not harm the next transaction
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -29,15 +29,14 @@ func Contexts(t *testing.T, d db.SQL, b *Bank) {
 	})
 }
 
-// Bad is a statement that fails before a commit, without harm to the session.
+// Bad is a statement that fails before a commit and does not harm the session.
 type Bad struct {
 	Statement Statement
 	Flush     bool
 	Code      string
 }
 
-// BadStatements runs each between two good ones, and calls a session as it must not
-// be.
+// BadStatements runs each bad statement between two good ones. It also calls the methods of a session in a wrong order.
 func BadStatements(t *testing.T, d db.SQL, b *Bank, bad []Bad) {
 	b.Make(t, d, 3)
 	few := b.See(0)
@@ -78,8 +77,8 @@ func misuse(t *testing.T, s db.SQLSession, b *Bank) {
 	WantError(t, "Query after Close", s.Query(ctx, x.S, x.Args, nil), db.Unavailable, "")
 }
 
-// Rollbacks: what was rolled back, or left open by a session that was closed, is
-// not there. It leaves the accounts as they were.
+// Rollbacks checks that changes disappear if they are rolled back or if their session is closed. It leaves the accounts
+// as they were.
 func Rollbacks(t *testing.T, d db.SQL, b *Bank) {
 	b.Make(t, d, 3)
 	EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -112,7 +111,7 @@ func Rollbacks(t *testing.T, d db.SQL, b *Bank) {
 	})
 }
 
-// Refused is a statement that a constraint refuses.
+// Refused is a statement that violates a constraint.
 type Refused struct {
 	Name      string
 	Statement Statement
@@ -120,7 +119,7 @@ type Refused struct {
 	Code      string
 }
 
-// Constraints: a transaction with a statement that is refused changes nothing.
+// Constraints checks that a transaction changes nothing if one of its statements is refused.
 func Constraints(t *testing.T, d db.SQL, b *Bank, refused []Refused) {
 	EachMode(t, func(t *testing.T, mode db.Mode) {
 		s, touch := Session(t, d, mode, ""), b.Touch(1, 100)
@@ -145,8 +144,7 @@ func Constraints(t *testing.T, d db.SQL, b *Bank, refused []Refused) {
 	})
 }
 
-// Deadlock lets two transactions wait for each other: one of them is aborted with
-// code, the other is committed.
+// Deadlock lets two transactions wait for each other. The server aborts one of them with code, and commits the other.
 func Deadlock(t *testing.T, d db.SQL, b *Bank, mode db.Mode, code string) {
 	t.Helper()
 	ctx := t.Context()
@@ -184,14 +182,14 @@ type Server interface {
 	Resume(context.Context) error
 }
 
-// Restarts: a transaction on a connection of the server before is surely not
-// applied, and says so. Reset says to which server it has connected.
+// Restarts checks that a transaction on a connection to the earlier server process is reported as not applied. Reset
+// returns the server to which it has connected.
 func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 	b.Make(t, d, 2)
 	EachMode(t, func(t *testing.T, mode db.Mode) {
 		s, ctx := Session(t, d, mode, ""), t.Context()
 		for _, down := range []func(context.Context) error{
-			server.Restart, // in good order: the session gets a message
+			server.Restart, // an orderly restart: the session gets a message
 			func(ctx context.Context) error { return errors.Join(server.Kill(ctx), server.Restart(ctx)) },
 		} {
 			drivertest.Must(t, Transact(ctx, s, false, false, b.Touch(0, 1)))
@@ -214,8 +212,8 @@ func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 	})
 }
 
-// Frozen stops all processes of a server, which keeps its connections open. impatient
-// makes a session, or with nil the database, wait for an answer for so long.
+// Frozen stops all processes of a server, which keeps its connections open. impatient limits how long a session waits
+// for an answer, or the database if the session is nil.
 func Frozen(t *testing.T, server Server, d db.SQL, b *Bank, impatient func(db.SQLSession, time.Duration)) {
 	b.Make(t, d, 2)
 	ctx, soon := t.Context(), 100*time.Millisecond
@@ -251,8 +249,8 @@ func Frozen(t *testing.T, server Server, d db.SQL, b *Bank, impatient func(db.SQ
 	WantError(t, "a context that has ended", Transact(over, cancelled, false, false, touch), db.Unavailable, "")
 }
 
-// Slow: no time-out ends what the server still works on outside a transaction.
-// slow takes a few tenths of a second; impatient is as for Frozen.
+// Slow checks that no time-out ends a statement outside a transaction while the server still works on it. slow takes a
+// few tenths of a second. impatient is the same as for Frozen.
 func Slow(t *testing.T, d db.SQL, slow *db.Statement, impatient func(db.SQLSession, time.Duration)) {
 	const limit = 100 * time.Millisecond // less than slow takes, and enough to prepare it
 	s := Session(t, d, db.Pipelined, "")

@@ -56,9 +56,9 @@ func All() (list []Scenario) {
 	return list
 }
 
-// parse reads the comment that each file begins with: verdict and database, an empty line,
-// and text. Of one for a cluster the database is the cluster's kind; of a study's, which has
-// the resources of each node behind it, these are left out.
+// parse reads the comment that each file begins with: verdict and database, an empty line, and text. If the scenario is
+// for a cluster, the database is the cluster's kind. The resources of each node, which the scenarios of studies have
+// there, are left out.
 func parse(name string, data []byte) Scenario {
 	s := Scenario{Name: name, Data: data}
 	var text []string
@@ -80,7 +80,7 @@ func parse(name string, data []byte) Scenario {
 	return s
 }
 
-// body yields the lines of a file; true are those of the text, without their mark.
+// body yields the lines of a file. Lines of the text have true, and are without their mark.
 func body(data []byte) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		begun := false

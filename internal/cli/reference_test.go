@@ -148,7 +148,7 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 		fmt.Fprintf(b, "\n%s:\n\n```text\n%s\n```\n", some, strings.Join(list, " "))
 	}
 	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() && c.Name() != "completion" { // whose help says how to load each script
+		if below.IsAvailableCommand() && c.Name() != "completion" { // its help explains how to load each script
 			writeCommand(b, below, run)
 		}
 	}

@@ -17,7 +17,7 @@ type Agented interface{ Agent() cluster.Auxiliary }
 type Stored interface{ Store() []cluster.Auxiliary }
 
 func killAgentKind() kind {
-	return agentKind("kill-agent", "SIGKILL to the fail-over agent of the node, such as Patroni or a Sentinel, but not to its database; healed by a restart of the agent", killAuxiliary)
+	return agentKind("kill-agent", "SIGKILL to the fail-over agent of the node (Patroni or a Sentinel), not to its database; healed by a restart of the agent", killAuxiliary)
 }
 
 func pauseAgentKind() kind {

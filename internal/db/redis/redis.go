@@ -250,5 +250,5 @@ func (d *Database) survey(ctx context.Context, except string, why error) (*link,
 			l.close()
 		}
 	}
-	return nil, unavailable(opConnect, "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(primaries, " and "))
+	return nil, unavailable(opConnect, "the Redis servers %s each claim to be the primary: make all but one of them its replicas", strings.Join(primaries, " and "))
 }

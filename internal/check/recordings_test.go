@@ -2,8 +2,9 @@ package check
 
 import (
 	"strings"
-	"stroppy/internal/history"
 	"testing"
+
+	"stroppy/internal/history"
 )
 
 func TestSameDataRefusesDifferentDataSets(t *testing.T) {

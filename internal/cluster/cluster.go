@@ -13,9 +13,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/netem"
-	"time"
 )
 
 // Cluster is a running database of one or more nodes. Its methods may be called from several goroutines. Nodes are

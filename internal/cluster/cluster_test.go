@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/cluster/host"
 	"testing"
+
+	"stroppy/internal/cluster/host"
 )
 
 // TestFindAllPrefersBinThenPathThenNewest checks that programs come from the parameter bin, else from PATH, else

@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/netem"
-	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
+	"stroppy/internal/cluster/wait"
 )
 
 var (

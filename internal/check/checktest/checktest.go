@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
 	"stroppy/internal/check"
 	"stroppy/internal/check/text"
 	"stroppy/internal/history"

@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"time"
+
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
-	"time"
 )
 
 // Add makes one more host with a node that joins the cluster. The node gets replicas later.

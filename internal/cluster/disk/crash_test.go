@@ -12,11 +12,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/netem"
 	"syscall"
 	"testing"
 	"time"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/netem"
 )
 
 // ownerCommand makes this test program own a node on the file system and not end.

@@ -8,12 +8,13 @@ import (
 	"net/rpc/jsonrpc"
 	"os"
 	"os/signal"
-	"stroppy/internal/cluster/host"
 	"sync"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/host"
 )
 
 // mostFiles is Linux's default limit of the open files of a process, fs.nr_open.

@@ -8,10 +8,11 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"stroppy/internal/cluster/wait"
 
 	"github.com/canonical/go-dqlite/client"
 	"github.com/canonical/go-dqlite/driver"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // barrierDatabase is an internal database, beside the one in the URL.

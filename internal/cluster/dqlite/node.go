@@ -9,13 +9,14 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"syscall"
 	"time"
 
 	"github.com/canonical/go-dqlite/client"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const (

@@ -6,12 +6,13 @@ import (
 	"net/netip"
 	"os/exec"
 	"runtime"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // shutdownLimit bounds a clean shutdown, in which a leader first hands leadership over.

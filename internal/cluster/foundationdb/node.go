@@ -15,11 +15,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
-	"syscall"
-	"time"
 )
 
 const (

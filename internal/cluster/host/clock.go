@@ -9,9 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
+
 	"stroppy/internal/cluster/wait"
 	"stroppy/internal/fault"
-	"time"
 )
 
 // steering is the state of a Server's clock; guarded by the server's mu.

@@ -6,10 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/fault"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"stroppy/internal/fault"
 )
 
 // falseNode is a node whose clock and disk can have faults, or only pretend to.

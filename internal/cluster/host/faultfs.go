@@ -8,10 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"stroppy/internal/cluster/wait"
-	"stroppy/internal/fault"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // FaultFSCommand is the argument that makes this program serve the file system of a FaultFS. The program must then

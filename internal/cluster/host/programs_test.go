@@ -7,10 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"syscall"
 	"testing"
 	"time"
+
+	"stroppy/internal/cluster/wait"
 )
 
 func TestFindUsesPathOrNewestVersion(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"stroppy/internal/cluster/wait"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // Program describes the server of one node to a Server.

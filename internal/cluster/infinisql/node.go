@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"syscall"
 	"text/template"
 	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const (

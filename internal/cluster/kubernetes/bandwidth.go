@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"stroppy/internal/fault"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"stroppy/internal/fault"
 )
 
 // Echoes show the rate at which a node can send, because its kernel sends them back unchanged. The probe offers twice

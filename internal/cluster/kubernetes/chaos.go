@@ -7,14 +7,15 @@ import (
 	"io"
 	"os"
 	"strings"
-	"stroppy/internal/cluster/wait"
-	"stroppy/internal/fault"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // Chaos Mesh's API version v1alpha1 (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/fault"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // timeChaos changes the time that the processes of a container see (TimeChaosSpec).

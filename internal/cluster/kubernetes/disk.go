@@ -8,11 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"stroppy/internal/fault"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/fault"
 )
 
 // ioChaos makes calls to the files of a container's volume fail or take longer (IOChaosSpec).

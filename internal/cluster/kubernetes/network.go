@@ -8,12 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/wait"
-	"stroppy/internal/fault"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // network is the links of the pods, which Chaos Mesh cuts and slows down. A pod of its own, the probe, sees the

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // manager names this program as the field manager of its objects, and in the recommended label managed-by.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"sync"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // podWatch tracks the pods with certain labels by the API server's events. Its methods may be called from several

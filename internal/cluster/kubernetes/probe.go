@@ -15,12 +15,13 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"stroppy/internal/fault"
 	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"stroppy/internal/fault"
 )
 
 // probeNumber stands for the probe among the numbers of nodes.

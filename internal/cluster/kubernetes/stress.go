@@ -8,12 +8,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"stroppy/internal/fault"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/fault"
 )
 
 // stressChaos runs computing processes in a container's control group (StressChaosSpec).

@@ -7,12 +7,13 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const (

@@ -4,9 +4,10 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"time"
+
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
-	"time"
 )
 
 // restartAfter is the time between a crash and the restart: RestartSec of mariadb.service, the unit of MariaDB's

@@ -9,8 +9,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster/host"
 	"time"
+
+	"stroppy/internal/cluster/host"
 )
 
 // position is the progress of a node's data: the number of the last transaction in a history. The zero value means no

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"time"
+
+	"stroppy/internal/cluster/wait"
 )
 
 const (

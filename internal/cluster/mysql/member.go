@@ -10,11 +10,12 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
 )
 
 // majorityTimeout is how long a member that does not see a majority waits until it leaves its group. Then it rolls

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"stroppy/internal/fault"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/fault"
 )
 
 // wire carries frames between a host's port and its own device on the bridge. It delays frames and drops some. Both

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"stroppy/internal/fault"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"stroppy/internal/fault"
 )
 
 // falseWires records its calls, or ignores them.

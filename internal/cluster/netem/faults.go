@@ -9,10 +9,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/wait"
-	"stroppy/internal/fault"
 	"sync"
 	"time"
+
+	"stroppy/internal/cluster/wait"
+	"stroppy/internal/fault"
 )
 
 // linkFault is a fault that is not healed: cuts, or a shape of a host's link.

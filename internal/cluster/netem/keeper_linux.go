@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"stroppy/internal/cluster/host"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/host"
 )
 
 // keeper is a process that ends all other processes of its network namespace when this program ends, even if killed.

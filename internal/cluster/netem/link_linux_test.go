@@ -8,11 +8,12 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
-	"stroppy/internal/fault"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"stroppy/internal/fault"
 )
 
 func TestPacketLossAddsUpAndHeals(t *testing.T) {

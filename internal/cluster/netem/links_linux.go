@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/fault"
 	"time"
 
 	"github.com/google/nftables"
@@ -18,6 +16,9 @@ import (
 	"github.com/google/nftables/userdata"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // filter sets the rules at the bridge's forward hook, which all packets between places pass. Neither sender nor

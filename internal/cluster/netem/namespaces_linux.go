@@ -11,14 +11,15 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/fault"
 	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // namespaces is a backend with a network namespace per host and one for the switch, whose bridge joins them. The

@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/fault"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,6 +23,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // roleVariable makes the test binary play a role instead of running tests.

@@ -10,9 +10,10 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
+
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/fault"
-	"sync"
 )
 
 // OnThisMachine reports whether an address belongs to a running cluster on this machine, of any run. Such hosts have

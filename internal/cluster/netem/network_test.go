@@ -3,10 +3,11 @@ package netem
 import (
 	"os/exec"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/fault"
 	"syscall"
 	"testing"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/fault"
 )
 
 // TestLoopbackNetworkRejectsLinkFaults checks that a network without namespaces gives its nodes different ports,

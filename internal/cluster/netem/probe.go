@@ -12,9 +12,10 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"stroppy/internal/fault"
 	"syscall"
 	"time"
+
+	"stroppy/internal/fault"
 )
 
 const (

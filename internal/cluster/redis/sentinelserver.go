@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
+
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
-	"syscall"
 )
 
 // server is a host of a Cluster; its folder and its ports stay. It has a server, a Sentinel, or both. If it has only

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"stroppy/internal/cluster/wait"
 	"time"
+
+	"stroppy/internal/cluster/wait"
 )
 
 const (

@@ -7,11 +7,12 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // session sends one query at a time to one server. It renews its connection when it is broken.

@@ -10,12 +10,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const (

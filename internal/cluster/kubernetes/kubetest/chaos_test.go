@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/wait"
 )
 
 var kills = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "podchaos"}

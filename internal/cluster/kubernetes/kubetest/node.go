@@ -11,14 +11,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 // Addresses in the node's network namespace.

@@ -8,13 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // TestPodsRunOnNode checks that pods of a StatefulSet run, find each other by name, have volumes, and can be

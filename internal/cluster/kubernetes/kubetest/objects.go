@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
 
@@ -20,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // Custom resource definitions that scripts/kubernetes.sh has copied, as arguments of Define: a folder, or a pattern

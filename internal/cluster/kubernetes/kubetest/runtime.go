@@ -18,10 +18,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 	"testing"
 	"time"
+
+	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wait"
 )
 
 const pauseImage = "stroppy.test/pause:3.10"

@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"stroppy/internal/cluster/wait"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/wait"
 )
 
 // ReleaseMemory removes the System V shared memory segment of a killed server whose data will not be used again.

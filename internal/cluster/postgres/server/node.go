@@ -7,11 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
+
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/wait"
-	"syscall"
-	"time"
 )
 
 const (

@@ -210,7 +210,7 @@ func TestEventsSplitOrRefuseLargeValues(t *testing.T) {
 		r.wantAllValid(t)
 		for want, change := range map[string]func(c *events.Config){
 			"takes at most 1500000:":           func(c *events.Config) { c.Batch = 6 },
-			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
+			"allows 100 per transaction":       func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
 			"holds at most":                    func(c *events.Config) { c.Fragment = 2_000_000 },
 			"take pipelined or interactive":    func(c *events.Config) { c.Mode = workload.Procedure },
 			"commits of more than 268435456 b": func(c *events.Config) { c.Batch, c.Size.High = 1000, 1<<24 },

@@ -19,6 +19,7 @@ import (
 	mysqlcluster "stroppy/internal/cluster/mysql"
 	"stroppy/internal/cluster/postgres/patroni"
 	"stroppy/internal/cluster/redis"
+	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 )
 
@@ -93,6 +94,10 @@ func TestDifferingServersAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby := c.NodeURL(1 - leader)
+	// Patroni would resume the replay that this test pauses.
+	if err := c.Nodes()[1-leader].(nemesis.Agented).Agent().Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	execute := func(sql string) {
 		t.Helper()
 		if _, err := clustertest.Execute(t.Context(), standby, sql); err != nil {

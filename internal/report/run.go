@@ -129,7 +129,7 @@ func RunDocument(in Input) *Document {
 	}
 	failed, others := r.pageChecks()
 	wrong := "What is wrong"
-	if r.Verdict != "invalid" {
+	if len(failed) == 0 {
 		wrong = "Violations that the claim allows"
 	}
 	d.Add(Section{ID: failedID, Title: wrong, Checks: failed, Facts: r.violationsFile(in.Dir), In: InPage | InText | InMarkdown})

@@ -2,7 +2,6 @@ package infinisql
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -39,6 +38,15 @@ func (s *standIn) serve(conn net.Conn) {
 		}
 		s.answer(b, query.String)
 	}
+}
+
+// take returns the statements since the last call.
+func (s *standIn) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent := s.sent
+	s.sent = nil
+	return sent
 }
 
 func (s *standIn) answer(b *pgproto3.Backend, sql string) {
@@ -116,22 +124,20 @@ func TestTransactionSendsExpectedStatements(t *testing.T) {
 			return s.Begin(ctx, false)
 		}, []string{"BEGIN", "UPDATE t SET balance = balance + 1 WHERE id = 3", "SELECT id, balance FROM t WHERE id = 99", "ROLLBACK"}},
 	} {
-		server.mu.Lock()
-		server.sent = nil
-		server.mu.Unlock()
+		server.take()
 		drivertest.Must(t, s.Begin(t.Context(), false))
 		err := test.do(t.Context())
 		if err == nil {
 			err = s.Commit(t.Context())
 		}
-		if err != nil || !slices.Equal(server.sent, test.sent) {
-			t.Errorf("%s: %v, sends %s", test.name, err, fmt.Sprintf("%q", server.sent))
+		if sent := server.take(); err != nil || !slices.Equal(sent, test.sent) {
+			t.Errorf("%s: %v, sends %q", test.name, err, sent)
 		}
 	}
-	server.sent = nil
 	p := &db.Procedure{Name: "Paid", Params: []db.Type{db.Integer, db.Integer}, Columns: []db.Type{db.Integer}}
-	if r, err := s.Call(t.Context(), p, one); err != nil || r.Rows() != 1 || r.Row(0)[0].Int != 40 || server.sent[0] != "SELECT Paid (1, 1)" {
-		t.Errorf("a call returns %+v, %v, and sends %q", r, err, server.sent)
+	r, err := s.Call(t.Context(), p, one)
+	if sent := server.take(); err != nil || r.Rows() != 1 || r.Row(0)[0].Int != 40 || !slices.Equal(sent, []string{"SELECT Paid (1, 1)"}) {
+		t.Errorf("a call returns %+v, %v, and sends %q", r, err, sent)
 	}
 	if there, err := d.Exists(t.Context(), &db.Collection{Name: "absent", ID: db.Integer}); there || err != nil {
 		t.Errorf("a table that is not there: %v, %v", there, err)

@@ -149,7 +149,7 @@ func TestTwoPrimariesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := redis.Open(t.Context(), c.URL())
-	expect(t, "two primaries", err, db.Unavailable, "each say", c.Endpoints()[0], c.Endpoints()[1])
+	expect(t, "two primaries", err, db.Unavailable, "each claim", c.Endpoints()[0], c.Endpoints()[1])
 	for range 3 {
 		var server string
 		drivertest.Must(t, s.Reset(db.WithConnected(t.Context(), func(to string) { server = to })))

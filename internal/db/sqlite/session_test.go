@@ -71,9 +71,9 @@ func TestInvalidStatementsAreFatal(t *testing.T) {
 		"parameters": {&db.Statement{SQL: "DELETE FROM k WHERE y = ?1 + ?2", Params: integers}, []db.Value{{}}, "takes 2 parameters where 1"},
 		"arguments":  {&db.Statement{SQL: "DELETE FROM k WHERE y = ?1", Params: integers}, nil, "0 arguments are given for 1"},
 		"type":       {&db.Statement{SQL: "DELETE FROM k WHERE y = ?1", Params: []db.Type{9}}, []db.Value{{}}, "no type has the number 9"},
-		"floating":   {&db.Statement{SQL: "SELECT balance / 3.0 FROM a", Columns: []db.Type{db.Decimal}}, nil, "a floating point number where an integer"},
-		"text":       {&db.Statement{SQL: "SELECT name FROM a", Columns: integers}, nil, "a text where an integer"},
-		"integer":    {&db.Statement{SQL: "SELECT n FROM a", Columns: []db.Type{db.Text}}, nil, "an integer where a text"},
+		"floating":   {&db.Statement{SQL: "SELECT balance / 3.0 FROM a", Columns: []db.Type{db.Decimal}}, nil, "a floating point number, and an integer is declared"},
+		"text":       {&db.Statement{SQL: "SELECT name FROM a", Columns: integers}, nil, "a text, and an integer is declared"},
+		"integer":    {&db.Statement{SQL: "SELECT n FROM a", Columns: []db.Type{db.Text}}, nil, "an integer, and a text is declared"},
 		"strict":     {&db.Statement{SQL: "INSERT INTO k VALUES ('y', ?1)", Params: []db.Type{db.Text}}, []db.Value{{Text: []byte("one")}}, "SQLITE_CONSTRAINT_DATATYPE"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestErrorOfBadInputNamesTheLine(t *testing.T) {
 		{"cut off", ok + "{:type :ok, :f :txn, :process 0, :value [[:append 1", "the file is cut off", 2},
 		{"a text cut off", ok + "{:type \"ok", "a string has no end", 2},
 		{"cut off in JSON", "{\"type\":\"invoke\",\"f\":\"txn\",\"process\":0,\"value\":[[\"w\",1,1]]}\n{\"type\":", "the file is cut off", 2},
-		{"no JSON", "{\"type\":}\n", "a key without a value", 1},
+		{"no JSON", "{\"type\":}\n", "it is no JSON", 1},
 		{"another workload", "\n{:type :invoke, :f :transfer, :process 0, :value {:from 1}}\n{:type :ok, :f :transfer, :process 0, :value {:from 1}}", "is a vector of operations", 3},
 		{"a committed read of nothing", "{:type :ok, :process 0, :value [[:r 1]]}", "[:r 1] is no operation", 1},
 		{"an operation that is not known", ok + "{:type :invoke, :f :txn, :process 1, :value [[:cas 1 2]]}", "the operation :cas is not known", 2},
@@ -244,4 +244,33 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestReadRefusesInvalidJSON checks that text which only EDN allows is refused in a file that begins as JSON, with its
+// line.
+func TestReadRefusesInvalidJSON(t *testing.T) {
+	const invoke = `{"type":"invoke","f":"txn","process":0,"value":[["append",1,1]]}` + "\n"
+	for name, c := range map[string]struct {
+		rest string
+		line int
+	}{
+		"a colon is missing":    {`{"type" "ok","f":"txn","process":0,"value":[["append",1,1]]}`, 2},
+		"a comma is missing":    {`{"type":"ok","f":"txn","process":0,"value":[["append",1 1]]}`, 2},
+		"a colon for a comma":   {`{"type":"ok","f":"txn","process":0,"value":[["append",1:1]]}`, 2},
+		"a keyword":             {"\n\n" + `{"type":"ok","f":"txn","process":0,"value":[["append",1,1],["r",1,[:a]]]}`, 4},
+		"nil":                   {`{"type":"ok","f":"txn","process":0,"value":[["r",1,nil]]}`, 2},
+		"a comment":             {"; a comment\n" + `{"type":"ok","f":"txn","process":0,"value":[["append",1,1]]}`, 2},
+		"a comma after a value": {`{"type":"ok","f":"txn","process":0,"value":[["append",1,1]]},`, 2},
+	} {
+		_, err := Read([]byte(invoke + c.rest))
+		var input *foreign.InputError
+		if !errors.As(err, &input) || input.Line != c.line || !strings.Contains(input.What, "it is no JSON") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := Read([]byte(invoke + `{"type":"ok","f":"txn"`))
+	var input *foreign.InputError
+	if !errors.As(err, &input) || !strings.Contains(input.What, "cut off") {
+		t.Errorf("cut off: %v", err)
+	}
 }

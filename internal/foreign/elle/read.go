@@ -41,6 +41,11 @@ func Read(data []byte) (*History, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	b := &builder{History: &History{names: map[uint64]string{}, numbers: map[string]uint64{}}, open: map[string]*operation{}}
 	r := &reader{data: data, line: 1, json: isJSON(data)}
+	if r.json {
+		if err := checkJSON(data); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		v, ok, err := r.next(0)
 		if err != nil {

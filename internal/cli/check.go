@@ -216,7 +216,7 @@ func (a *app) check(config *session.Config, o run.Options, recorded history.Head
 		err = exit.With(exit.Usage, err)
 	}
 	switch {
-	case errors.As(err, new(*run.UnsavedError)): // the verdict stands all the same
+	case errors.As(err, new(*run.UnsavedError)): // the verdict stands
 		s.Note("%s", a.Scrub(err.Error()))
 	case err != nil && made:
 		_, failed := session.Discard(o.Dir)

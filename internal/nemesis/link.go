@@ -48,7 +48,7 @@ func (l link) String() string {
 func slowKind() kind {
 	return kind{
 		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
-		about: "delay every packet to and from the node (in Kubernetes: from the pod), so that a round trip takes twice the delay longer (in Kubernetes: once)",
+		about: "delay every packet to and from the node by T, so a round trip takes 2 T longer; in Kubernetes only packets from the pod",
 		read:  readDelay, able: links(fault.BetweenNodes), claims: partLink,
 	}
 }

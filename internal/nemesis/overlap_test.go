@@ -181,7 +181,7 @@ func times(log []string, event string) (n int) {
 }
 
 // TestFailedInjectionIsReportedAndHealed checks that a failed injection or heal is reported with its cause, and
-// that the fault is healed all the same.
+// that the fault is healed nevertheless.
 func TestFailedInjectionIsReportedAndHealed(t *testing.T) {
 	for _, c := range []struct {
 		name, line string

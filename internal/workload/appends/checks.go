@@ -231,7 +231,7 @@ func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 		Clock: a.clock, Retried: tx.Attempts > 1, Ops: to.Ops[:0],
 	}
 	if tx.Outcome != history.Committed && tx.Outcome != history.Unknown {
-		to.Begin = tx.Sent // one that was applied all the same was so at some time after it was sent first
+		to.Begin = tx.Sent // if it was applied, then after it was first sent
 	}
 	a.rows = a.rows[:0]
 	elements, appended := tx.Elements, uint64(0)

@@ -29,6 +29,7 @@ func (e *checker) readAcknowledged() error {
 	})
 	e.stream = streamWalk{}
 	furthest := uint32(check.None) // the previous append of the stream with the furthest end
+	waiting := list[:0]            // appends at the current place, compared and not yet added
 	for _, i := range list {
 		if e.Watch.Ended() {
 			return e.Watch.Err
@@ -36,7 +37,13 @@ func (e *checker) readAcknowledged() error {
 		p := &e.places[i]
 		if s := &e.stream; !s.begun || p.stream != s.stream {
 			*s = newStreamWalk(p.stream)
-			furthest = check.None
+			furthest, waiting = check.None, waiting[:0]
+		}
+		if len(waiting) > 0 && e.places[waiting[0]].seen != p.seen {
+			for _, w := range waiting {
+				e.advance(w)
+			}
+			waiting = waiting[:0]
 		}
 		if furthest != check.None && p.seen <= e.lastOf(furthest) {
 			counted := e.find(overlapping, i, fact.LogOverlap{
@@ -50,7 +57,8 @@ func (e *checker) readAcknowledged() error {
 		if furthest == check.None || e.lastOf(i) > e.lastOf(furthest) {
 			furthest = i
 		}
-		e.follow(i, true)
+		e.compare(i, true)
+		waiting = append(waiting, i)
 	}
 	return nil
 }

@@ -231,25 +231,41 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 // follow checks that an acknowledged append comes after all appends of its client or its history that were
 // acknowledged before it began. It uses the acknowledged positions or the log.
 func (e *checker) follow(i uint32, acknowledged bool) {
+	e.compare(i, acknowledged)
+	e.advance(i)
+}
+
+// compare compares an acknowledged append with the ones at lower places.
+func (e *checker) compare(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
-	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
+	client := uint64(t.ID) >> history.SequenceBits
 	s.turn(client, t.Source)
-	if later := *s.sequence; sequence < later {
+	if later := *s.sequence; t.ID.Sequence() < later {
 		e.find(behindOwn, i, fact.LogBehindOwn{
 			Append: e.member(i), Later: fact.Member{ID: history.ID(client<<history.SequenceBits | later)},
 			Stream: e.Object(s.stream), Acknowledged: acknowledged,
 		})
-	} else {
-		*s.sequence = sequence
 	}
 	if t.End < s.late.try {
 		e.findBehind(i, s.late.by, acknowledged)
 	}
 	if e.together != nil && e.together[t.Source] {
-		e.followOthers(i, acknowledged)
+		e.compareOthers(i, acknowledged)
 	}
+}
+
+// advance adds an acknowledged append to what the appends at higher places are compared with.
+func (e *checker) advance(i uint32) {
+	t, s := &e.Txns.List[i], &e.stream
+	s.turn(uint64(t.ID)>>history.SequenceBits, t.Source)
+	*s.sequence = max(*s.sequence, t.ID.Sequence())
 	if s.late.by == check.None || t.Try > s.late.try {
 		*s.late = lateness{t.Try, i}
+	}
+	if e.together != nil && e.together[t.Source] {
+		clock, group := e.Clocks[t.Source], uint32(t.Source)
+		s.surely.Add(t.Try+clock.From, group)
+		s.perhaps.Add(t.Try+clock.To, group)
 	}
 }
 
@@ -260,9 +276,9 @@ func (e *checker) findBehind(i, later uint32, acknowledged bool) {
 	})
 }
 
-// followOthers is like follow, for appends of other histories on the same clock, as far as their times are
+// compareOthers is like compare, for appends of other histories on the same clock, as far as their times are
 // known.
-func (e *checker) followOthers(i uint32, acknowledged bool) {
+func (e *checker) compareOthers(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
 	clock, group := e.Clocks[t.Source], uint32(t.Source)
 	if at, ok := s.surely.Beside(group); ok && at > t.End+clock.To {
@@ -275,8 +291,6 @@ func (e *checker) followOthers(i uint32, acknowledged bool) {
 	} else if at, ok := s.perhaps.Beside(group); ok && at > t.End+clock.From {
 		e.doubt.Note(at - t.End - clock.From)
 	}
-	s.surely.Add(t.Try+clock.From, group)
-	s.perhaps.Add(t.Try+clock.To, group)
 }
 
 // turn sets sequence and late to the values of a client and a history. Usually these are the ones of the previous

@@ -429,3 +429,29 @@ func TestPartOfAnAcknowledgedAppend(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendsAtOnePlaceAreNotBehindEachOther checks appends that were acknowledged one after the other at the same
+// place. They overlap, and none of them is behind another one.
+func TestAppendsAtOnePlaceAreNotBehindEachOther(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 0)
+	for i, id := range []history.ID{history.NewID(1, 0, 1), history.NewID(1, 1, 1), history.NewID(1, 1, 2)} {
+		at := int64(100 - 10*i) // sorted by transaction, the latest comes first
+		if id.Sequence() == 2 {
+			at = 200
+		}
+		d.txns = append(d.txns, &history.Transaction{
+			ID: id, Kind: kindAppend, Outcome: history.Committed, Attempts: 1, Due: at, Sent: at, Try: at, End: at + 1,
+			Ops: []history.Op{{Object: 0, Write: true, Observed: true, Version: 0, Amount: lengthOf(id, 0)}},
+		})
+	}
+	last := d.txns[2]
+	d.legs = []history.Row{{Transaction: last.ID, State: history.Whole, Amount: lengthOf(last.ID, 0), Version: 1}}
+	d.ends = []history.Object{{Version: 1, Writer: last.ID}}
+	r := d.check(t)[Order]
+	if r.Status != check.Invalid || len(r.Findings) != 1 || r.Findings[0].Count != 2 {
+		t.Fatalf("order is %v: %+v", r.Status, r.Findings)
+	}
+	if _, ok := r.Findings[0].Instances[0].(fact.LogOverlap); !ok {
+		t.Errorf("found %#v, not an overlap", r.Findings[0].Instances[0])
+	}
+}

@@ -124,15 +124,15 @@ type able func(e effect, s *state, nodes []cluster.Node) error
 
 // The abilities that several kinds of faults need.
 var (
-	kills    = has[Killer]("killed")
-	stops    = has[Terminator]("shut down in good order")
-	restarts = has[Restarter]("started again")
+	kills    = has[Killer]("this kind of node cannot be killed")
+	stops    = has[Terminator]("this kind of node cannot be shut down in good order")
+	restarts = has[Restarter]("this kind of node cannot be started again")
 	resizes  = is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
 )
 
 // has returns an able that needs the ability C of each node.
-func has[C any](what string) able {
-	return fit("this kind of node cannot be "+what, "%s: %w", func(C) error { return nil })
+func has[C any](otherwise string) able {
+	return fit(otherwise, "%s: %w", func(C) error { return nil })
 }
 
 // fit returns an able that needs the ability C of each node, and no error from why. The message

@@ -16,20 +16,14 @@ type Agented interface{ Agent() cluster.Auxiliary }
 // Stored is a cluster whose agents note the leader in separate servers.
 type Stored interface{ Store() []cluster.Auxiliary }
 
-func killAgentKind() kind {
-	return agentKind("kill-agent", "SIGKILL to the fail-over agent of the node (Patroni or a Sentinel), not to its database; healed by a restart of the agent", killAuxiliary)
-}
-
-func pauseAgentKind() kind {
-	return agentKind("pause-agent", "SIGSTOP to the agent of the node alone; healed by SIGCONT", pauseAuxiliary)
-}
-
-func killStoreKind() kind {
-	return storeKind("kill-store", "SIGKILL to all servers that keep who leads, where an agent such as Patroni has them; healed by their restart", killAuxiliary)
-}
-
-func pauseStoreKind() kind {
-	return storeKind("pause-store", "SIGSTOP to all servers that keep who leads; healed by SIGCONT", pauseAuxiliary)
+// failoverKinds lists the faults of the processes that manage failover.
+func failoverKinds() []kind {
+	return []kind{
+		agentKind("kill-agent", "SIGKILL to the fail-over agent of the node (Patroni or a Sentinel), not to its database; healed by a restart of the agent", killAuxiliary),
+		agentKind("pause-agent", "SIGSTOP to the agent of the node alone; healed by SIGCONT", pauseAuxiliary),
+		storeKind("kill-store", "SIGKILL to all servers that keep who leads, where an agent such as Patroni has them; healed by their restart", killAuxiliary),
+		storeKind("pause-store", "SIGSTOP to all servers that keep who leads; healed by SIGCONT", pauseAuxiliary),
+	}
 }
 
 func killAuxiliary(ctx context.Context, a cluster.Auxiliary) (fault.Effect, error) {
@@ -44,7 +38,7 @@ func pauseAuxiliary(ctx context.Context, a cluster.Auxiliary) (fault.Effect, err
 func agentKind(word, about string, inject func(context.Context, cluster.Auxiliary) (fault.Effect, error)) kind {
 	return kind{
 		word: word, usage: word + " TARGET", about: about, claims: partLife, agent: true,
-		able: fit("no agent fails over beside this kind of node", "%s: %w", func(Agented) error { return nil }),
+		able: has[Agented]("no agent fails over beside this kind of node"),
 		inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (fault.Effect, error) {
 			return inject(ctx, n.(Agented).Agent())
 		},

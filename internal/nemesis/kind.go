@@ -11,15 +11,18 @@ import (
 	"stroppy/internal/fault"
 )
 
-// kinds lists the kinds of faults. Each is declared in a file of its own.
+// kinds lists the kinds of faults. Each topic has a file of its own.
 func kinds() []kind {
-	return []kind{
-		killKind(), stopKind(), pauseKind(), replaceKind(), partitionKind(),
-		slowKind(), lossyKind(), limitKind(), clockKind(), stressKind(),
-		diskFullKind(), slowDiskKind(), loseUnsyncedKind(),
-		addKind(), removeKind(), moveKind(), rollingKind(), execKind(), chaosKind(),
-		killAgentKind(), pauseAgentKind(), killStoreKind(), pauseStoreKind(),
-	}
+	return slices.Concat(
+		processKinds(),
+		partitionKinds(),
+		linkKinds(),
+		machineKinds(),
+		diskKinds(),
+		memberKinds(),
+		customKinds(),
+		failoverKinds(),
+	)
 }
 
 // kind is a kind of fault: its grammar, what it needs of a cluster, and its plan.

@@ -20,12 +20,12 @@ func TestNewFaultNeedsOneFileAndOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before = "		killKind(), "
+	const before = "		processKinds(),\n"
 	if strings.Count(string(source), before) != 1 {
-		t.Fatalf("the list of kinds has no line that begins with %q", before)
+		t.Fatalf("the list of kinds has no line %q", before)
 	}
 	list, overlay := filepath.Join(t.TempDir(), "kind.go"), filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(list, []byte(strings.Replace(string(source), before, "		toyKind(),\n"+before, 1)), 0o600); err != nil {
+	if err := os.WriteFile(list, []byte(strings.Replace(string(source), before, "		[]kind{toyKind()},\n"+before, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {

@@ -45,12 +45,21 @@ func (l link) String() string {
 	return "by " + short(l.Delay)
 }
 
-func slowKind() kind {
-	return kind{
+// linkKinds lists the faults of a node's link.
+func linkKinds() []kind {
+	return []kind{{
 		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
 		about: "delay every packet to and from the node by T, so a round trip takes 2 T longer; in Kubernetes only packets from the pod",
 		read:  readDelay, able: links(fault.BetweenNodes), claims: partLink,
-	}
+	}, {
+		word: "lossy", usage: "lossy TARGET by P%", also: []string{"loss", "drop"},
+		about: "lose so many of the packets of the node, by chance",
+		read:  readLoss, able: links(fault.BetweenNodes), claims: partLink,
+	}, {
+		word: "limit", usage: "limit TARGET to N[k|M|G]B/s", also: []string{"bandwidth", "throttle"},
+		about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
+		read:  readRate, able: links(fault.Bandwidth), claims: partLink,
+	}}
 }
 
 func readDelay(e *effect, r *reader) (err error) {
@@ -74,14 +83,6 @@ func readDelay(e *effect, r *reader) (err error) {
 	}
 	e.arg = d
 	return nil
-}
-
-func lossyKind() kind {
-	return kind{
-		word: "lossy", usage: "lossy TARGET by P%", also: []string{"loss", "drop"},
-		about: "lose so many of the packets of the node, by chance",
-		read:  readLoss, able: links(fault.BetweenNodes), claims: partLink,
-	}
 }
 
 func readLoss(e *effect, r *reader) error {
@@ -113,14 +114,6 @@ func rateText(rate int64) string {
 		}
 	}
 	return ""
-}
-
-func limitKind() kind {
-	return kind{
-		word: "limit", usage: "limit TARGET to N[k|M|G]B/s", also: []string{"bandwidth", "throttle"},
-		about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
-		read:  readRate, able: links(fault.Bandwidth), claims: partLink,
-	}
 }
 
 func readRate(e *effect, r *reader) error {

@@ -17,13 +17,34 @@ const moveWithin = 10 * time.Second
 // addWord names the only fault by which a cluster grows.
 const addWord = "add"
 
-func addKind() kind {
-	return kind{
+// memberKinds lists the faults that change the nodes of a cluster or their roles.
+func memberKinds() []kind {
+	moves := is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
+	return []kind{{
 		word: addWord, usage: "add node", about: "a new empty node joins; with `for` it leaves again",
 		able: resizes, plan: planAdd, heals: healIfAsked,
 		read: func(_ *effect, r *reader) error { return r.must("add node", "node") },
 		text: func(effect) string { return "add node" },
-	}
+	}, {
+		word: "remove", usage: "remove TARGET", about: "the node leaves the cluster for good; with `for` a new one joins afterwards",
+		read: readRemove, able: resizes, plan: planRemove, heals: healIfAsked,
+		few: atLeast(2, "the only node of a cluster cannot be removed"),
+	}, {
+		word: "move", usage: "move leader [to TARGET]", about: "hand the lead over in good order",
+		read: readMove, able: both(led, moves), plan: planMove, heals: healNever,
+		few: atLeast(2, "a cluster of one node has nobody to hand the lead to: start more nodes"),
+		led: func(effect) bool { return true },
+		text: func(e effect) string {
+			if e.target == "" {
+				return "move leader"
+			}
+			return "move leader to " + string(e.target)
+		},
+	}, {
+		word: "rolling-restart", usage: "rolling-restart",
+		about: "shut down and restart one node after the other, the cluster whole in between",
+		able:  both(stops, restarts), plan: planRestart, heals: healNever,
+	}}
 }
 
 // reshape begins the plan of a fault by which nodes come, go or restart. There is one such fault at
@@ -84,14 +105,6 @@ func (s *state) remove(ctx context.Context, r *fault.Injection, number int) (see
 	return nodeName(number) + " left", nil
 }
 
-func removeKind() kind {
-	return kind{
-		word: "remove", usage: "remove TARGET", about: "the node leaves the cluster for good; with `for` a new one joins afterwards",
-		read: readRemove, able: resizes, plan: planRemove, heals: healIfAsked,
-		few: atLeast(2, "the only node of a cluster cannot be removed"),
-	}
-}
-
 func readRemove(e *effect, r *reader) (err error) {
 	e.target, err = r.target()
 	if err == nil && slices.Contains([]target{followers, majority, minority, all}, e.target.role()) {
@@ -128,22 +141,6 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 		return done, wait.Until(ctx, wait.SeenWithin, check(n, false, "%s was removed and is running yet"))
 	}
 	return i, nil
-}
-
-func moveKind() kind {
-	moves := is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
-	return kind{
-		word: "move", usage: "move leader [to TARGET]", about: "hand the lead over in good order",
-		read: readMove, able: both(led, moves), plan: planMove, heals: healNever,
-		few: atLeast(2, "a cluster of one node has nobody to hand the lead to: start more nodes"),
-		led: func(effect) bool { return true },
-		text: func(e effect) string {
-			if e.target == "" {
-				return "move leader"
-			}
-			return "move leader to " + string(e.target)
-		},
-	}
 }
 
 func readMove(e *effect, r *reader) (err error) {
@@ -183,14 +180,6 @@ func planMove(e effect, s *state, c situation) (*injection, error) {
 		})
 	}
 	return &injection{target: nodeName(c.leader) + c.leads() + " to " + nodes[0].Name(), inject: inject}, nil
-}
-
-func rollingKind() kind {
-	return kind{
-		word: "rolling-restart", usage: "rolling-restart",
-		about: "shut down and restart one node after the other, the cluster whole in between",
-		able:  both(stops, restarts), plan: planRestart, heals: healNever,
-	}
 }
 
 // planRestart restarts one node after the other. The leader is last, so that the lead moves once.

@@ -30,8 +30,8 @@ type cutting struct{ shape, way string }
 
 func (c cutting) String() string { return phrase(c.shape, c.way) }
 
-func partitionKind() kind {
-	return kind{
+func partitionKinds() []kind {
+	return []kind{{
 		word: "partition", usage: "partition TARGET [one-way [in]]", also: []string{"isolate", "disconnect", "split"},
 		about: "no packet between the target and the other nodes, clients reach all; one-way: what the target sends is lost, one-way in: what is sent to it; majority leaves the leader on the smaller side, minority on the larger; all: each node alone",
 		further: [][2]string{
@@ -67,7 +67,7 @@ func partitionKind() kind {
 		led: func(e effect) bool {
 			return e.arg.(cutting).shape == "" && (e.target == majority || e.target == minority)
 		},
-	}
+	}}
 }
 
 func readPartition(e *effect, r *reader) (err error) {

@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/netem"
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 )
 
 var (
@@ -169,9 +170,7 @@ func TempDir(inMemory bool) string {
 	return os.TempDir()
 }
 
-func (f *NodeSet[N]) TempFolder(parent string) (string, error) {
-	return f.record.TempFolder(parent)
-}
+func (f *NodeSet[N]) TempFolder(parent string) (string, error) { return f.record.TempFolder(parent) }
 
 // Folder returns the path of a node's folder.
 func (f *NodeSet[N]) Folder(number int) string {
@@ -232,24 +231,24 @@ func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
 // AddNode makes one more host with a node, which start brings up, in a Change. Clients that were opened before do not
 // know the node. After an error, undo reverts start.
 func (f *NodeSet[N]) AddNode(ctx context.Context, start, undo func(context.Context, N) error) (number int, err error) {
-	fail := func(err error) (int, error) { return 0, fmt.Errorf("add a node to %s: %w", f.name, err) }
+	defer wrap.Error(&err, "add a node to %s", f.name)
 	done, err := f.Change(ctx)
 	if err != nil {
-		return fail(err)
+		return 0, err
 	}
 	defer done()
 	on, err := f.network.Add(ctx)
 	if err != nil {
-		return fail(err)
+		return 0, err
 	}
 	n, err := f.enlist(ctx, on)
 	if err != nil {
-		return fail(err)
+		return 0, err
 	}
 	if err := start(ctx, n); err != nil {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 		defer cancel()
-		return fail(errors.Join(err, undo(limited, n), f.Drop(n)))
+		return 0, errors.Join(err, undo(limited, n), f.Drop(n))
 	}
 	return n.Number(), nil
 }
@@ -259,28 +258,26 @@ const undoLimit = 10 * time.Second
 
 // RemoveNode removes a node from the cluster through leave, ends it and removes its data, in a Change. The last node
 // cannot be removed.
-func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
+func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) (err error) {
+	defer wrap.Error(&err, "remove node %d of %s", number, f.name)
 	ctx, cancel := host.Bound(ctx, f.Life)
 	defer cancel()
-	var n N
 	done, err := f.Change(ctx)
-	if err == nil {
-		defer done()
-		n, err = f.Node(number)
-	}
-	if err == nil && len(f.List()) == 1 {
-		err = errors.New("it is the last one")
-	}
-	if err == nil {
-		err = leave(ctx, n)
-	}
-	if err == nil {
-		err = f.Drop(n)
-	}
 	if err != nil {
-		return fmt.Errorf("remove node %d of %s: %w", number, f.name, err)
+		return err
 	}
-	return nil
+	defer done()
+	n, err := f.Node(number)
+	switch {
+	case err != nil:
+		return err
+	case len(f.List()) == 1:
+		return errors.New("it is the last one")
+	}
+	if err := leave(ctx, n); err != nil {
+		return err
+	}
+	return f.Drop(n)
 }
 
 // describe describes the next node, and makes nothing.
@@ -351,9 +348,7 @@ func (f *NodeSet[N]) Others(n N) []N {
 }
 
 // Nodes returns the current members, dead ones included.
-func (f *NodeSet[N]) Nodes() []Node {
-	return NodesOf(f.List())
-}
+func (f *NodeSet[N]) Nodes() []Node { return NodesOf(f.List()) }
 
 // NodesOf returns members of one kind as nodes.
 func NodesOf[N Node](members []N) []Node {
@@ -416,19 +411,19 @@ func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(cont
 
 // Lead asks find for the leader until there is one, and returns its number. It asks nobody if ctx has ended. An error
 // names the leader as in "the primary of the group".
-func (f *NodeSet[N]) Lead(ctx context.Context, leader string, find func(context.Context) (N, error)) (int, error) {
-	var found N
-	err := ctx.Err()
-	if err == nil {
-		err = wait.Retry(ctx, func() (err error) {
-			found, err = find(ctx)
-			return err
-		})
+func (f *NodeSet[N]) Lead(ctx context.Context, leader string, find func(context.Context) (N, error)) (number int, err error) {
+	defer wrap.Error(&err, "find %s", leader)
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return 0, fmt.Errorf("find %s: %w", leader, err)
-	}
-	return found.Number(), nil
+	err = wait.Retry(ctx, func() error {
+		found, err := find(ctx)
+		if err == nil {
+			number = found.Number()
+		}
+		return err
+	})
+	return number, err
 }
 
 // RestartAll starts nodes at once. The first error ends the other starts.
@@ -444,15 +439,13 @@ func RestartAll[N Member](ctx context.Context, nodes []N) error {
 var ErrNobodyLeads = errors.New("no running node leads")
 
 // Move hands leadership over to a node through move.
-func (f *NodeSet[N]) Move(to int, move func(N) error) error {
+func (f *NodeSet[N]) Move(to int, move func(N) error) (err error) {
+	defer wrap.Error(&err, "move the lead of %s to node %d", f.name, to)
 	n, err := f.Node(to)
-	if err == nil {
-		err = move(n)
-	}
 	if err != nil {
-		return fmt.Errorf("move the lead of %s to node %d: %w", f.name, to, err)
+		return err
 	}
-	return nil
+	return move(n)
 }
 
 // ReplaceWhen replaces a node, in a Change, as soon as expendable returns nil. Until then the node's data may be the
@@ -497,9 +490,7 @@ func (f *NodeSet[N]) Each(do func(N) error) error {
 }
 
 // Addresses joins the results of a function of each node with commas, in the order of Nodes.
-func (f *NodeSet[N]) Addresses(of func(N) string) string {
-	return Join(f.List(), of)
-}
+func (f *NodeSet[N]) Addresses(of func(N) string) string { return Join(f.List(), of) }
 
 // Join joins the results of a function of each node with commas.
 func Join[N any](nodes []N, of func(N) string) string {
@@ -514,31 +505,26 @@ func Join[N any](nodes []N, of func(N) string) string {
 func (f *NodeSet[N]) Network() *netem.Network { return f.network }
 
 // WaitHealthy waits until the database itself reports that nothing is wrong.
-func (f *NodeSet[N]) WaitHealthy(ctx context.Context) error {
+func (f *NodeSet[N]) WaitHealthy(ctx context.Context) (err error) {
+	defer wrap.Error(&err, "wait until %s is healthy", f.name)
 	check := f.healthy()
-	if err := wait.Retry(ctx, func() error { return check(ctx) }); err != nil {
-		return fmt.Errorf("wait until %s is healthy: %w", f.name, err)
-	}
-	return nil
+	return wait.Retry(ctx, func() error { return check(ctx) })
 }
 
 // Stop ends all nodes with SIGKILL and removes all that was made for them, even in a folder that the caller named. It
 // may be called again.
 func (f *NodeSet[N]) Stop() error {
 	f.stop.Do(func() {
+		defer wrap.Error(&f.stopErr, "stop %s", f.name)
 		f.end(ErrStopped) // ends all waits for a node
-		errs := []error{f.changing.Acquire(context.Background())}
+		acquired := f.changing.Acquire(context.Background())
 		f.Tasks.Wait()
-		errs = append(errs, f.Each(N.Erase))
+		f.stopErr = errors.Join(acquired, f.Each(N.Erase))
 		if f.network != nil {
-			errs = append(errs, f.network.Close())
+			f.stopErr = errors.Join(f.stopErr, f.network.Close())
 		}
-		err := errors.Join(errs...)
-		if err == nil && f.record != nil {
-			err = f.record.Close()
-		}
-		if err != nil {
-			f.stopErr = fmt.Errorf("stop %s: %w", f.name, err)
+		if f.stopErr == nil && f.record != nil {
+			f.stopErr = f.record.Close()
 		}
 	})
 	return f.stopErr

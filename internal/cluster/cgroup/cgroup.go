@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wrap"
 )
 
 // Group is a control group for processors.
@@ -49,26 +50,20 @@ const (
 const Prefix = "stroppy-"
 
 // ByPID returns the control group for processors of a process.
-func ByPID(pid int) (Group, error) {
-	fail := func(err error) (Group, error) {
-		return Group{}, fmt.Errorf("find the control group of process %d: %w", pid, err)
-	}
+func ByPID(pid int) (g Group, err error) {
+	defer wrap.Error(&err, "find the control group of process %d", pid)
 	if err := system.Supported(); err != nil {
-		return fail(err)
+		return g, err
 	}
 	own, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
-		return fail(err)
+		return g, err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return fail(err)
+		return g, err
 	}
-	g, err := find(string(own), string(mounts))
-	if err != nil {
-		return fail(err)
-	}
-	return g, nil
+	return find(string(own), string(mounts))
 }
 
 // find finds a group through /proc/PID/cgroup, see cgroups(7), and /proc/PID/mountinfo, see proc(5). It uses version
@@ -88,18 +83,14 @@ func find(own, mounts string) (Group, error) {
 	}
 	for _, unified := range []bool{false, true} {
 		if path, is := paths[unified]; is {
-			dir, err := mounted(mounts, path, unified)
-			if err != nil {
-				return Group{}, err
-			}
-			return Group{dir, unified}, nil
+			return mounted(mounts, path, unified)
 		}
 	}
 	return Group{}, errors.New("the kernel has no control groups of processors")
 }
 
-// mounted returns the folder in which a path of a hierarchy is mounted.
-func mounted(mounts, path string, unified bool) (string, error) {
+// mounted returns the group of a path of a hierarchy, in the folder where it is mounted.
+func mounted(mounts, path string, unified bool) (Group, error) {
 	kind := map[bool]string{false: "cgroup", true: "cgroup2"}[unified]
 	for line := range strings.Lines(mounts) {
 		place, source, found := strings.Cut(line, " - ")
@@ -109,10 +100,10 @@ func mounted(mounts, path string, unified bool) (string, error) {
 		}
 		root := strings.TrimSuffix(at[3], "/")
 		if inside, is := strings.CutPrefix(path, root); is && (inside == "" || inside[0] == '/') && !strings.HasPrefix(inside, "/..") {
-			return filepath.Join(at[4], inside), nil
+			return Group{filepath.Join(at[4], inside), unified}, nil
 		}
 	}
-	return "", fmt.Errorf("%s of %s, which is not mounted here: mount it below /sys/fs/cgroup", path, kind)
+	return Group{}, fmt.Errorf("%s of %s, which is not mounted here: mount it below /sys/fs/cgroup", path, kind)
 }
 
 // Dir returns the folder of the group.
@@ -123,8 +114,9 @@ func (g Group) Child(name string) Group { return Group{filepath.Join(g.dir, Pref
 
 // Make makes a group that competes with others in its parent like one ordinary process per processor. After an error
 // nothing is left of it.
-func (g Group) Make(processors int) error {
-	err := g.parent().locked(func() error {
+func (g Group) Make(processors int) (err error) {
+	defer wrap.Error(&err, "make the control group %s", g.dir)
+	return g.parent().locked(func() error {
 		if err := os.Mkdir(g.dir, 0o755); err != nil {
 			return err
 		}
@@ -133,10 +125,6 @@ func (g Group) Make(processors int) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("make the control group %s: %w", g.dir, err)
-	}
-	return nil
 }
 
 func (g Group) parent() Group { return Group{filepath.Dir(g.dir), g.unified} }

@@ -14,6 +14,7 @@ import (
 	"stroppy/internal/cluster/cgroup"
 	"stroppy/internal/cluster/system"
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 )
 
 // clearOrder is the order of removal: a thing is removed before the things that it uses.
@@ -111,7 +112,7 @@ func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, rel
 				continue
 			}
 			was, errOne := l.clear(ctx, objects, releasers)
-			if was {
+			if was && errOne == nil {
 				cleared = append(cleared, fmt.Sprintf("%s, left by process %d (%s)", l, i.PID, i.Kind))
 			}
 			err = errors.Join(err, errOne)
@@ -122,6 +123,7 @@ func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, rel
 
 // clear removes one thing and reports whether it existed.
 func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releaser) (was bool, err error) {
+	defer wrap.Error(&err, "clear %s", l)
 	switch l.Kind {
 	case LeftObjects:
 		was, err = objects(ctx, l.Name)
@@ -138,10 +140,7 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	case LeftFolder:
 		was, err = removeFolder(l.Name, releasers...)
 	}
-	if err != nil {
-		return false, fmt.Errorf("clear %s: %w", l, err)
-	}
-	return was, nil
+	return was, err
 }
 
 // EndLimit bounds the wait for processes after SIGKILL. A process in the middle of a disk operation ends when the

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -98,21 +99,21 @@ func (s *Server) Steered() error {
 	return nil
 }
 
-// steer applies a deviation to the node's clock until heal is called.
-func (s *Server) steer(d deviation) (heal func() error, err error) {
-	if err := s.Steered(); err != nil {
-		return nil, fmt.Errorf("change the clock of %s: %w", s.Name(), err)
-	}
-	set := func(d deviation) error {
+// steer returns a Put that applies a deviation to the node's clock.
+func (s *Server) steer(d deviation) Put {
+	set := func(d deviation, wrong error) (err error) {
+		defer wrap.Error(&err, "change the clock of %s", s.Name())
+		if wrong != nil {
+			return wrong
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.deviation = d
-		if err := s.writeClock(); err != nil {
-			return fmt.Errorf("change the clock of %s: %w", s.Name(), err)
-		}
-		return nil
+		return s.writeClock()
 	}
-	return func() error { return set(deviation{}) }, set(d)
+	return func(context.Context) (func(context.Context) error, error) {
+		return func(context.Context) error { return set(deviation{}, nil) }, set(d, s.Steered())
+	}
 }
 
 // Now returns the server's own time.
@@ -137,22 +138,8 @@ type Clocked interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// clockwork is a clock that can be read and changed.
-type clockwork interface {
-	Clocked
-	steer(d deviation) (heal func() error, err error)
-}
-
 // Put applies a deviation to a clock until heal is called.
 type Put func(ctx context.Context) (heal func(ctx context.Context) error, err error)
-
-// steerTo returns a Put that applies d to c.
-func steerTo(c clockwork, d deviation) Put {
-	return func(context.Context) (func(context.Context) error, error) {
-		heal, err := c.steer(d)
-		return func(context.Context) error { return heal() }, err
-	}
-}
 
 // driftWithin bounds the time for measuring the rate of a clock.
 const driftWithin = 10 * time.Second
@@ -160,13 +147,13 @@ const driftWithin = 10 * time.Second
 // JumpClock moves the node's clock forward by a duration, or back if it is negative. It verifies the fault and the
 // heal by asking the server for its time.
 func (s *Server) JumpClock(ctx context.Context, by time.Duration) (fault.Effect, error) {
-	return JumpClock(ctx, s, by, steerTo(s, deviation{ahead: by, from: time.Now()}))
+	return JumpClock(ctx, s, by, s.steer(deviation{ahead: by, from: time.Now()}))
 }
 
 // DriftClock makes the node's clock run at a rate from now on. It verifies the rate by asking the server for its
 // time. The heal verifies that the clock is right and stays right.
 func (s *Server) DriftClock(ctx context.Context, rate float64) (fault.Effect, error) {
-	return driftClock(ctx, s, rate)
+	return driftClock(ctx, s, rate, s.steer(driftOf(rate)))
 }
 
 // JumpClock moves the clock of a node by a duration through put. It verifies the fault and the heal by asking the
@@ -184,9 +171,12 @@ func JumpClock(ctx context.Context, c Clocked, by time.Duration, put Put) (fault
 	return e, nil
 }
 
-func driftClock(ctx context.Context, c clockwork, rate float64) (fault.Effect, error) {
+// driftOf returns the deviation of a clock that runs at a rate from now on.
+func driftOf(rate float64) deviation { return deviation{from: time.Now(), drift: rate - 1} }
+
+func driftClock(ctx context.Context, c Clocked, rate float64, put Put) (fault.Effect, error) {
 	least := time.Duration(math.Abs(rate-1) * float64(time.Second))
-	e, _, first, err := deviate(ctx, c, steerTo(c, deviation{from: time.Now(), drift: rate - 1}), least)
+	e, _, first, err := deviate(ctx, c, put, least)
 	if err != nil {
 		return e, err
 	}

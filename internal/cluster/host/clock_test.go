@@ -76,11 +76,11 @@ func TestUnsteerableProgramsAreRejected(t *testing.T) {
 }
 
 // Jump is JumpClock without verification.
-func (s *Server) Jump(_ context.Context, by time.Duration) (heal func() error, err error) {
-	return s.steer(deviation{ahead: by, from: time.Now()})
+func (s *Server) Jump(ctx context.Context, by time.Duration) (heal func(context.Context) error, err error) {
+	return s.steer(deviation{ahead: by, from: time.Now()})(ctx)
 }
 
 // Rate is DriftClock without verification.
-func (s *Server) Rate(_ context.Context, factor float64) (heal func() error, err error) {
-	return s.steer(deviation{from: time.Now(), drift: factor - 1})
+func (s *Server) Rate(ctx context.Context, factor float64) (heal func(context.Context) error, err error) {
+	return s.steer(driftOf(factor))(ctx)
 }

@@ -25,16 +25,22 @@ type falseNode struct {
 func (n *falseNode) Name() string { return "n0" }
 func (n *falseNode) Awake() bool  { return !n.down }
 
-func (n *falseNode) steer(d deviation) (func() error, error) {
-	if !n.numb {
-		n.deviation = d
-	}
-	return func() error {
-		if !n.stuck {
-			n.deviation = deviation{}
+func (n *falseNode) steer(d deviation) Put {
+	return func(context.Context) (func(context.Context) error, error) {
+		if !n.numb {
+			n.deviation = d
 		}
-		return nil
-	}, nil
+		return func(context.Context) error {
+			if !n.stuck {
+				n.deviation = deviation{}
+			}
+			return nil
+		}, nil
+	}
+}
+
+func (n *falseNode) drift(ctx context.Context, rate float64) (fault.Effect, error) {
+	return driftClock(ctx, n, rate, n.steer(driftOf(rate)))
 }
 
 func (n *falseNode) Now(context.Context) (time.Time, error) {
@@ -56,7 +62,7 @@ func (n *falseNode) fill() (fault.Effect, error) {
 }
 
 func jump(ctx context.Context, n *falseNode, by time.Duration) (fault.Effect, error) {
-	return JumpClock(ctx, n, by, steerTo(n, deviation{ahead: by, from: time.Now()}))
+	return JumpClock(ctx, n, by, n.steer(deviation{ahead: by, from: time.Now()}))
 }
 
 func noHeal() error { return nil }
@@ -66,10 +72,10 @@ func (n *falseNode) effects() map[string]func(context.Context) (fault.Effect, er
 	return map[string]func(context.Context) (fault.Effect, error){
 		"jump":      func(ctx context.Context) (fault.Effect, error) { return jump(ctx, n, 10*time.Second) },
 		"jump back": func(ctx context.Context) (fault.Effect, error) { return jump(ctx, n, -time.Hour) },
-		"fast":      func(ctx context.Context) (fault.Effect, error) { return driftClock(ctx, n, 1.05) },
-		"half":      func(ctx context.Context) (fault.Effect, error) { return driftClock(ctx, n, 0.5) },
-		"nearly":    func(ctx context.Context) (fault.Effect, error) { return driftClock(ctx, n, 0.98) },
-		"double":    func(ctx context.Context) (fault.Effect, error) { return driftClock(ctx, n, 2) },
+		"fast":      func(ctx context.Context) (fault.Effect, error) { return n.drift(ctx, 1.05) },
+		"half":      func(ctx context.Context) (fault.Effect, error) { return n.drift(ctx, 0.5) },
+		"nearly":    func(ctx context.Context) (fault.Effect, error) { return n.drift(ctx, 0.98) },
+		"double":    func(ctx context.Context) (fault.Effect, error) { return n.drift(ctx, 2) },
 		"fill":      func(context.Context) (fault.Effect, error) { return n.fill() },
 		"slow": func(context.Context) (fault.Effect, error) {
 			return diskEffect("n0", n.dir, noHeal, nil, seenSlow(100*time.Millisecond))

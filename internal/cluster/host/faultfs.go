@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -55,11 +56,7 @@ type answer struct {
 // newFaultFS puts a file system under a folder, which it makes if needed. The present contents count as synced and
 // move into the store.
 func newFaultFS(ctx context.Context, record *Record, point string) (l *faultFS, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("put a file system under %s: %w", point, err)
-		}
-	}()
+	defer wrap.Error(&err, "put a file system under %s", point)
 	l = &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
 	if err := record.Add(Leftover{Kind: LeftMount, Name: point}); err != nil {
 		return nil, fmt.Errorf("the nodes' data must be in a temporary folder: %w", err)
@@ -236,18 +233,16 @@ func (s *Server) Sync() error {
 }
 
 // ask calls a method of the disk; what describes it in errors, before the node's name.
-func (s *Server) ask(ctx context.Context, what, method string, args any) error {
-	err, l := s.DiskFaults(), s.faultFS.Load()
-	if err == nil && l == nil {
-		err = errors.New("it has never been started")
+func (s *Server) ask(ctx context.Context, what, method string, args any) (err error) {
+	defer wrap.Error(&err, "%s %s", what, s.Name())
+	if err := s.DiskFaults(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.call(ctx, method, args)
+	l := s.faultFS.Load()
+	if l == nil {
+		return errors.New("it has never been started")
 	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, s.Name(), err)
-	}
-	return nil
+	return l.call(ctx, method, args)
 }
 
 // renewDisk removes all disk faults of a node that is being replaced.

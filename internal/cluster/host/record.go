@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/system"
+	"stroppy/internal/cluster/wrap"
 )
 
 // LeftoverKind is the kind of a Leftover.
@@ -105,22 +106,22 @@ func thisProcess() owner {
 }
 
 // NewRecord begins a record. kind describes its subject, such as etcd:3.
-func NewRecord(kind string) (*Record, error) {
+func NewRecord(kind string) (_ *Record, err error) {
 	folder, err := stateFolder()
 	if err != nil {
 		return nil, err
 	}
+	defer wrap.Error(&err, "begin a cleanup record")
 	file, err := os.OpenFile(filepath.Join(folder, RandomName()+recordSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("begin a cleanup record: %w", err)
+		return nil, err
 	}
 	r, self := &Record{file: file}, thisProcess()
-	err = system.TryLock(file)
-	if err == nil {
+	if err = system.TryLock(file); err == nil {
 		err = r.write(entry{Owner: &self, Kind: kind, Began: time.Now()})
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("begin a cleanup record: %w", err), r.Close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
@@ -137,12 +138,7 @@ func RandomName() string {
 }
 
 // Add records a thing that is about to be made.
-func (r *Record) Add(what Leftover) error {
-	if err := what.check(); err != nil {
-		return fmt.Errorf("write the cleanup record: %w", err)
-	}
-	return r.write(entry{Made: &what})
-}
+func (r *Record) Add(what Leftover) error { return r.write(entry{Made: &what}) }
 
 // SetURL records the address of the cluster without its password.
 func (r *Record) SetURL(address string) error {
@@ -157,20 +153,20 @@ func (r *Record) SetURL(address string) error {
 }
 
 // TempFolder records and makes an empty folder in parent that any user may enter. Close removes it.
-func (r *Record) TempFolder(parent string) (string, error) {
-	parent, err := filepath.Abs(parent)
-	if err != nil {
-		return "", fmt.Errorf("make a temporary folder: %w", err)
+func (r *Record) TempFolder(parent string) (path string, err error) {
+	defer wrap.Error(&err, "make a temporary folder")
+	if parent, err = filepath.Abs(parent); err != nil {
+		return "", err
 	}
-	path := filepath.Join(parent, Prefix+"-"+RandomName())
+	path = filepath.Join(parent, Prefix+"-"+RandomName())
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("make a temporary folder: %s exists already, try again", path)
+		return "", fmt.Errorf("%s exists already, try again", path)
 	}
 	if err := r.Add(Leftover{Kind: LeftFolder, Name: path}); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o755); err != nil {
-		return "", fmt.Errorf("make a temporary folder: %w", err)
+		return "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,20 +175,24 @@ func (r *Record) TempFolder(parent string) (string, error) {
 }
 
 // write appends one line by one call. A line is written whole, or this program was killed before it made the thing.
-func (r *Record) write(e entry) error {
+func (r *Record) write(e entry) (err error) {
+	defer wrap.Error(&err, "write the cleanup record")
+	if e.Made != nil {
+		if err := e.Made.check(); err != nil {
+			return err
+		}
+	}
 	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && r.file == nil {
-		err = errors.New("the record is closed")
+	if r.file == nil {
+		return errors.New("the record is closed")
 	}
-	if err == nil {
-		_, err = r.file.Write(append(line, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("write the cleanup record: %w", err)
-	}
-	return nil
+	_, err = r.file.Write(append(line, '\n'))
+	return err
 }
 
 // Close removes the temporary folders and the record, after all else in it was removed. It may be called again.
@@ -278,9 +278,10 @@ func readRecords() (records []RecordInfo, damaged []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	defer wrap.Error(&err, "list the records")
 	paths, err := filepath.Glob(filepath.Join(folder, "*"+recordSuffix))
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the records: %w", err)
+		return nil, nil, err
 	}
 	self := thisProcess()
 	for _, path := range paths {
@@ -289,7 +290,7 @@ func readRecords() (records []RecordInfo, damaged []string, err error) {
 			continue // its owner has closed it since
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("list the records: %w", err)
+			return nil, nil, err
 		}
 		info, ok := parseRecord(text)
 		if !ok {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 )
 
 // Program describes the server of one node to a Server.
@@ -301,7 +302,8 @@ func (s *Server) Erase() error {
 
 // Terminate shuts the server down cleanly. If this takes longer than its ShutdownLimit, the server is killed and
 // Terminate returns an error.
-func (s *Server) Terminate(ctx context.Context) error {
+func (s *Server) Terminate(ctx context.Context) (err error) {
+	defer wrap.Error(&err, "terminate %s", s.Name())
 	s.endRestart()
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -310,14 +312,10 @@ func (s *Server) Terminate(ctx context.Context) error {
 		return nil
 	}
 	before := p.tree()
-	err := errors.Join(s.resume(ctx, p), s.shutdown(ctx, p))
-	if err = errors.Join(err, s.kill()); err == nil {
-		err = gone(before)
+	if err := errors.Join(s.resume(ctx, p), s.shutdown(ctx, p), s.kill()); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("terminate %s: %w", s.Name(), err)
-	}
-	return nil
+	return gone(before)
 }
 
 // shutdown asks a process to end, and waits for its end.
@@ -340,17 +338,18 @@ func (s *Server) shutdown(ctx context.Context, p *Process) error {
 
 // Pause stops the server's processes and returns when all are seen to be stopped. Connections stay open, and nothing
 // answers.
-func (s *Server) Pause(ctx context.Context) error {
+func (s *Server) Pause(ctx context.Context) (err error) {
+	defer wrap.Error(&err, "pause %s", s.Name())
 	p := s.current()
 	if p == nil {
-		return fmt.Errorf("pause %s: it is not running", s.Name())
+		return errors.New("it is not running")
 	}
 	frozen, err := p.pause(ctx)
-	if err == nil && !s.Running() {
-		err = errors.New("it ended instead of being paused")
-	}
 	if err != nil {
-		return fmt.Errorf("pause %s: %w", s.Name(), err)
+		return err
+	}
+	if !s.Running() {
+		return errors.New("it ended instead of being paused")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,19 +379,16 @@ func (s *Server) Resume(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) resume(ctx context.Context, p *Process) error {
+func (s *Server) resume(ctx context.Context, p *Process) (err error) {
+	defer wrap.Error(&err, "resume %s", s.Name())
 	s.mu.Lock()
 	frozen := s.frozen
 	s.frozen = nil
 	s.mu.Unlock()
-	err := p.Resume()
-	if err == nil {
-		err = noneStopped(ctx, frozen)
+	if err := p.Resume(); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("resume %s: %w", s.Name(), err)
-	}
-	return nil
+	return noneStopped(ctx, frozen)
 }
 
 // Awake reports whether the server runs and is not paused.

@@ -21,8 +21,8 @@ import (
 type steered interface {
 	cluster.LocalNode
 	Steered() error
-	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
-	Rate(ctx context.Context, factor float64) (heal func() error, err error)
+	Jump(ctx context.Context, by time.Duration) (heal func(context.Context) error, err error)
+	Rate(ctx context.Context, factor float64) (heal func(context.Context) error, err error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
@@ -98,7 +98,7 @@ func TestPostgresClockJumpsAndDrifts(t *testing.T) {
 			}
 			near(t, "after a restart", ahead(t, n), by)
 		}
-		if err := heal(); err != nil {
+		if err := heal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		near(t, "after the heal", ahead(t, n), 0)
@@ -126,7 +126,7 @@ func TestPostgresClockJumpsAndDrifts(t *testing.T) {
 			t.Fatal(err)
 		}
 		drifted("after a restart", func() time.Duration { return ahead(t, n) })
-		if err := heal(); err != nil {
+		if err := heal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		near(t, "after the heal", ahead(t, n), 0)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"stroppy/internal/cluster/cgroup"
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -24,6 +25,7 @@ import (
 // and hardly with its neighbours.
 type stress struct {
 	node  *Server
+	above cgroup.Group // of the node's processes without the fault
 	group cgroup.Group
 	began usage
 
@@ -85,38 +87,30 @@ func (s *Server) makeGroup(above cgroup.Group) (cgroup.Group, error) {
 
 // Stress starts processes that compute and share the processors with the node; 0 means one per processor. New
 // processes of the node share with them too. All descendants of the node's process count as its own.
-func (s *Server) Stress(ctx context.Context, processes int) (fault.Effect, error) {
-	if processes == 0 {
-		processes = runtime.NumCPU()
-	}
-	fail := func(err error) (fault.Effect, error) {
-		return fault.Effect{}, fmt.Errorf("stress the processors of %s: %w", s.Name(), err)
-	}
+func (s *Server) Stress(ctx context.Context, processes int) (e fault.Effect, err error) {
+	defer wrap.Error(&err, "stress the processors of %s", s.Name())
 	p := s.current()
 	if p == nil {
-		return fail(errors.New("it is not running"))
+		return e, errors.New("it is not running")
 	}
 	above, err := cgroup.ByPID(p.PID())
 	if err != nil {
-		return fail(err)
+		return e, err
 	}
-	x := &stress{node: s}
+	x := &stress{node: s, above: above}
 	if x.group, err = s.makeGroup(above); err != nil {
-		return fail(err)
+		return e, err
 	}
 	if !s.stress.CompareAndSwap(nil, x) {
 		_, err = x.group.Remove()
-		return fail(errors.Join(errors.New("they are stressed already"), err))
+		return e, errors.Join(errors.New("they are stressed already"), err)
 	}
-	e := fault.Effect{Still: x.still, Heal: x.heal}
-	if err = x.start(processes); err == nil {
+	e.Still, e.Heal = x.still, x.heal
+	if err = x.start(cmp.Or(processes, runtime.NumCPU())); err == nil {
 		err = x.join(ctx)
 	}
 	if err == nil {
 		e.Seen, err = x.observe(ctx)
-	}
-	if err != nil {
-		err = fmt.Errorf("stress the processors of %s: %w", s.Name(), err)
 	}
 	return e, err
 }
@@ -177,27 +171,21 @@ func (x *stress) join(ctx context.Context) error {
 }
 
 // whole returns an error if a process runs outside of the group.
-func (x *stress) whole() error {
-	outside, err := x.outside()
-	if err == nil && outside != 0 {
-		err = fmt.Errorf("process %d of %s is outside of the control group", outside, x.node.Name())
-	}
-	return err
-}
+func (x *stress) whole() error { return x.all(x.pids(), x.group) }
 
-// outside returns a process that runs outside of the group, or 0.
-func (x *stress) outside() (int, error) {
-	for _, pid := range x.pids() {
+// all returns an error that names a process outside of a group.
+func (x *stress) all(pids []int, group cgroup.Group) error {
+	for _, pid := range pids {
 		is, err := cgroup.ByPID(pid)
 		switch {
 		case err != nil && ended(pid):
 		case err != nil:
-			return pid, err
-		case is != x.group:
-			return pid, nil
+			return err
+		case is != group:
+			return fmt.Errorf("process %d of %s is in the control group %s instead of %s", pid, x.node.Name(), is.Dir(), group.Dir())
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 func ended(pid int) bool {
@@ -294,7 +282,8 @@ func (x *stress) heal(ctx context.Context) (string, error) {
 	if err := x.end(); err != nil {
 		return "", err
 	}
-	if err := wait.Until(ctx, stressSeen, x.back); err != nil { // an ending process is shown in the root group
+	back := func() error { return x.all(x.node.PIDs(), x.above) }
+	if err := wait.Until(ctx, stressSeen, back); err != nil { // an ending process is shown in the root group
 		return "", err
 	}
 	if x.seen == "" {
@@ -303,37 +292,20 @@ func (x *stress) heal(ctx context.Context) (string, error) {
 	return "until they ended " + x.seen, nil
 }
 
-// back returns an error if a process of the node is not in its original group.
-func (x *stress) back() error {
-	above := filepath.Dir(x.group.Dir())
-	for _, pid := range x.node.PIDs() {
-		is, err := cgroup.ByPID(pid)
-		switch {
-		case err != nil && ended(pid):
-		case err != nil:
-			return err
-		case is.Dir() != above:
-			return fmt.Errorf("process %d of %s is in the control group %s instead of %s", pid, x.node.Name(), is.Dir(), above)
-		}
-	}
-	return nil
-}
-
 // end ends the computing processes and removes the group. It may be called again.
-func (x *stress) end() error {
+func (x *stress) end() (err error) {
+	defer wrap.Error(&err, "end the stress of %s", x.node.Name())
 	x.mu.Lock()
 	x.ending = true
 	x.mu.Unlock()
-	var err error
 	for _, p := range x.processes() {
 		err = errors.Join(err, p.Kill())
 	}
 	_, removed := x.group.Remove()
-	if err = errors.Join(err, removed); err != nil {
-		return fmt.Errorf("end the stress of %s: %w", x.node.Name(), err)
+	if err = errors.Join(err, removed); err == nil {
+		x.node.stress.CompareAndSwap(x, nil)
 	}
-	x.node.stress.CompareAndSwap(x, nil)
-	return nil
+	return err
 }
 
 func (s *Server) endStress() error {
@@ -355,8 +327,9 @@ type thread struct{ ran, waited time.Duration }
 
 // usageOf reads the processor time of the threads of processes from /proc/PID/task/TID/schedstat, see the kernel's
 // sched-stats. A process that has ended has none.
-func usageOf(pids []int) (usage, error) {
-	u := usage{at: time.Now(), threads: map[int]map[int]thread{}}
+func usageOf(pids []int) (u usage, err error) {
+	defer wrap.Error(&err, "read how long a thread waits for a processor")
+	u = usage{at: time.Now(), threads: map[int]map[int]thread{}}
 	for _, pid := range pids {
 		folder := "/proc/" + strconv.Itoa(pid) + "/task"
 		tasks, err := os.ReadDir(folder)
@@ -365,24 +338,22 @@ func usageOf(pids []int) (usage, error) {
 		}
 		all := map[int]thread{}
 		for _, task := range tasks {
+			id, err := strconv.Atoi(task.Name())
+			if err != nil {
+				return u, err
+			}
 			text, err := os.ReadFile(filepath.Join(folder, task.Name(), "schedstat"))
-			id, wrong := strconv.Atoi(task.Name())
-			if _, there := os.Stat(filepath.Join(folder, task.Name())); there != nil || wrong != nil {
+			if _, there := os.Stat(filepath.Join(folder, task.Name())); there != nil {
 				continue
 			}
 			if err != nil {
-				return u, fmt.Errorf("read how long a thread waits for a processor (needs CONFIG_SCHED_INFO): %w", err)
+				return u, fmt.Errorf("it needs CONFIG_SCHED_INFO: %w", err)
 			}
-			fields := strings.Fields(string(text))
-			if len(fields) < 2 {
-				return u, fmt.Errorf("read how long a thread waits for a processor: %q has too few fields", text)
+			var t thread
+			if _, err := fmt.Sscan(string(text), &t.ran, &t.waited); err != nil {
+				return u, fmt.Errorf("%q: %w", text, err)
 			}
-			ran, errRan := strconv.ParseInt(fields[0], 10, 64)
-			waited, errWaited := strconv.ParseInt(fields[1], 10, 64)
-			if err := errors.Join(errRan, errWaited); err != nil {
-				return u, fmt.Errorf("read how long a thread waits for a processor: %w", err)
-			}
-			all[id] = thread{time.Duration(ran), time.Duration(waited)}
+			all[id] = t
 		}
 		u.threads[pid] = all
 	}

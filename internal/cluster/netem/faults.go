@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -49,38 +50,33 @@ func (n *Network) Shape(ctx context.Context, host int, l fault.Link) (heal func(
 
 // inject applies one more fault to the backend, unless wrong is set or a place does not exist.
 func (n *Network) inject(ctx context.Context, wrong error, what, verb string, fault *linkFault, places ...int) (heal func() error, err error) {
+	defer wrap.Error(&err, "%s %s", verb, what)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err = errors.Join(ctx.Err(), wrong)
 	if n.backend == nil {
-		err = fmt.Errorf("the nodes share 127.0.0.1, so their links cannot be cut or slowed: %s", n.loopback)
+		return nil, fmt.Errorf("the nodes share 127.0.0.1, so their links cannot be cut or slowed: %s", n.loopback)
 	}
-	if err == nil {
-		err = n.known(places...)
+	if err := cmp.Or(errors.Join(ctx.Err(), wrong), n.known(places...)); err != nil {
+		return nil, err
 	}
 	remove := func() { n.faults = slices.DeleteFunc(n.faults, func(f *linkFault) bool { return f == fault }) }
-	if err == nil {
-		n.faults = append(n.faults, fault)
-		if err = n.apply(fault); err != nil {
-			remove()
-			err = errors.Join(err, n.apply(fault))
-		}
+	n.faults = append(n.faults, fault)
+	if err := n.apply(fault); err != nil {
+		remove()
+		return nil, errors.Join(err, n.apply(fault))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", verb, what, err)
-	}
-	return func() error {
+	return func() (err error) {
+		defer wrap.Error(&err, "heal %s", what)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !slices.Contains(n.faults, fault) {
 			return nil // healed, or the network is closed
 		}
 		remove()
-		if err := n.apply(fault); err != nil {
+		if err = n.apply(fault); err != nil {
 			n.faults = append(n.faults, fault)
-			return fmt.Errorf("heal %s: %w", what, err)
 		}
-		return nil
+		return err
 	}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -145,7 +146,8 @@ func (n *namespaces) newWire(h *hostSpace, link fault.Link) error {
 }
 
 // reattach puts a host's port back on the bridge.
-func (n *namespaces) reattach(h *hostSpace) error {
+func (n *namespaces) reattach(h *hostSpace) (err error) {
+	defer wrap.Error(&err, "put the host's link back on the bridge")
 	if !h.detached {
 		return nil
 	}
@@ -153,11 +155,8 @@ func (n *namespaces) reattach(h *hostSpace) error {
 	if err == nil {
 		err = n.switchNS.links.LinkSetMaster(port, n.bridge)
 	}
-	if err != nil {
-		return fmt.Errorf("put the host's link back on the bridge: %w", err)
-	}
-	h.detached = false
-	return nil
+	h.detached = err != nil
+	return err
 }
 
 func (h *hostSpace) cutWire() error {
@@ -187,16 +186,14 @@ func (e end) hasNetem() bool {
 }
 
 // qdisc applies do to the netem at the exit of a link.
-func (e end) qdisc(do func(netlink.Qdisc) error, attrs netlink.NetemQdiscAttrs) error {
+func (e end) qdisc(do func(netlink.Qdisc) error, attrs netlink.NetemQdiscAttrs) (err error) {
+	defer wrap.Error(&err, "set the kernel's netem on the link %s", e.name)
 	link, err := e.links.LinkByName(e.name)
-	if err == nil {
-		root := netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
-		err = do(netlink.NewNetem(root, attrs))
-	}
 	if err != nil {
-		return fmt.Errorf("set the kernel's netem on the link %s: %w", e.name, err)
+		return err
 	}
-	return nil
+	root := netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	return do(netlink.NewNetem(root, attrs))
 }
 
 // addNetem puts a netem on both ends of a host's link, one per direction.

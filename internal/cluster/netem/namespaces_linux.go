@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -129,9 +130,10 @@ func named(name string) netlink.LinkAttrs {
 
 // newNamespace makes a network namespace in which lo is up. No other link has IPv6, which the rules here would not
 // cut.
-func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
-	p := namespace{name: name, ns: netns.None()}
-	err := onThread(func() (leave func() error, err error) {
+func (n *namespaces) newNamespace(name string, keep bool) (p namespace, err error) {
+	defer wrap.Error(&err, "make a network namespace for %s", name)
+	p = namespace{name: name, ns: netns.None()}
+	err = onThread(func() (leave func() error, err error) {
 		p.ns, err = netns.New() // it moves the calling thread there
 		return n.comeHome, err
 	}, func() (err error) {
@@ -151,9 +153,9 @@ func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
 		err = setUp(end{p.links, "lo"})
 	}
 	if err != nil {
-		return p, errors.Join(fmt.Errorf("make a network namespace for %s: %w", p.name, err), p.close())
+		err = errors.Join(err, p.close())
 	}
-	return p, nil
+	return p, err
 }
 
 func (n *namespaces) comeHome() error { return netns.Set(n.home) }
@@ -365,7 +367,8 @@ func (n *namespaces) close() error {
 }
 
 // remove removes a link together with its other end; a missing link is no error.
-func (e end) remove() error {
+func (e end) remove() (err error) {
+	defer wrap.Error(&err, "remove the link %s", e.name)
 	link, err := e.links.LinkByName(e.name)
 	if err == nil {
 		err = e.links.LinkDel(link)
@@ -373,10 +376,7 @@ func (e end) remove() error {
 	if notFound := (netlink.LinkNotFoundError{}); errors.As(err, &notFound) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("remove the link %s: %w", e.name, err)
-	}
-	return nil
+	return err
 }
 
 // takeSubnet gives this program's link an address in a /24 network that nothing on this machine uses, and returns the

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -142,20 +143,21 @@ func (n *Network) Host(number int) *host.Host {
 	return n.hosts[number]
 }
 
-func (n *Network) Add(ctx context.Context) (*host.Host, error) {
+func (n *Network) Add(ctx context.Context) (h *host.Host, err error) {
+	defer wrap.Error(&err, "add a host to the network")
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("add a host to the network: %w", err)
+		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, errors.New("add a host to the network: it is closed")
+		return nil, errors.New("it is closed")
 	}
 	h, number := host.New(loopbackAddr, n.record, nil), len(n.hosts)
 	if n.backend != nil {
 		addr, err := n.backend.addHost(number)
 		if err != nil {
-			return nil, fmt.Errorf("add host n%d to the network: %w", number, err)
+			return nil, err
 		}
 		h = host.New(addr, n.record, func() (func() error, error) { return n.backend.inside(number) })
 	}

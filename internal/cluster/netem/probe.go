@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"stroppy/internal/cluster/wrap"
 	"stroppy/internal/fault"
 )
 
@@ -71,17 +72,14 @@ type datagrams struct {
 }
 
 // send sends datagrams and returns the travel times of those that arrived.
-func (n *Network) send(ctx context.Context, what string, from, to int, d datagrams) ([]time.Duration, error) {
+func (n *Network) send(ctx context.Context, what string, from, to int, d datagrams) (took []time.Duration, err error) {
+	defer wrap.Error(&err, "%s from %s to %s", what, endpointName(from), endpointName(to))
 	p, err := n.probe(ctx, from, to)
-	var took []time.Duration
-	if err == nil {
-		took, err = p.run(ctx, d)
-		p.close()
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%s from %s to %s: %w", what, endpointName(from), endpointName(to), err)
+		return nil, err
 	}
-	return took, nil
+	defer p.close()
+	return p.run(ctx, d)
 }
 
 func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err error) {
@@ -120,11 +118,7 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 
 // Throughput returns the bytes per second that one TCP connection carries from one place to another during a period.
 func (n *Network) Throughput(ctx context.Context, from, to int, period time.Duration) (rate int64, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("measure the throughput from %s to %s: %w", endpointName(from), endpointName(to), err)
-		}
-	}()
+	defer wrap.Error(&err, "measure the throughput from %s to %s", endpointName(from), endpointName(to))
 	source, sink, _, err := n.endpoints(from, to)
 	if err != nil {
 		return 0, err

@@ -2,7 +2,7 @@
 // check may hold it to. A level forbids everything that a weaker one forbids.
 //
 // Vendors use four of the names for levels of their own: the REPEATABLE READ of a database
-// need not be the level RepeatableRead here. Definitions has one name of the literature for
+// need not be the level RepeatableRead here. Literature returns one name of the literature for
 // each level, and sentences use it.
 //
 // The definitions are Adya's (Weak Consistency, MIT 1999), and snapshot isolation is from chapter 4. Strict
@@ -86,12 +86,7 @@ next:
 }
 
 // String returns the name for --expect.
-func (l Level) String() string {
-	if l < levels {
-		return definitions[l].name
-	}
-	return fmt.Sprintf("level %d", uint8(l))
-}
+func (l Level) String() string { return l.definition().name }
 
 // Parse parses a name for --expect. "unknown" is an error.
 func Parse(name string) (Level, error) {
@@ -129,126 +124,77 @@ type definition struct {
 }
 
 const (
-	adya     = "Adya 1999"
-	cerone   = "Cerone, Bernardi and Gotsman 2015"
-	bailis   = "Bailis and others 2014"
-	daudjee  = "Daudjee and Salem 2004"
-	repeated = "the literature's "
+	adya    = "Adya 1999"
+	cerone  = "Cerone, Bernardi and Gotsman 2015"
+	bailis  = "Bailis and others 2014"
+	daudjee = "Daudjee and Salem 2004"
+	herlihy = "Herlihy and Wing 1990"
 )
 
 // definitions has one entry for each level.
 var definitions = [levels]definition{
 	Unknown: {name: "unknown", short: "no known level"},
-	ReadUncommitted: {
-		name: "read-uncommitted", short: "PL-1", meaning: repeated + "read uncommitted",
-		forbids: "dirty writes (G0), and that a transaction misses its own last write", source: adya,
-	},
-	ReadCommitted: {
-		name: "read-committed", short: "PL-2", meaning: repeated + "read committed",
-		forbids: "aborted, intermediate and circular reads (G1)", source: adya, weaker: []Level{ReadUncommitted},
-	},
-	MonotonicAtomicView: {
-		name: "monotonic-atomic-view", short: "monotonic atomic view",
-		forbids: "that a transaction which has seen another misses its writes in later reads (OTV)", source: bailis,
-		weaker: []Level{ReadCommitted},
-	},
-	ReadAtomic: {
-		name: "read-atomic", short: "read atomic",
-		forbids: "fractured reads, and a read that disagrees with an earlier operation of its transaction (internal)",
-		source:  cerone, weaker: []Level{MonotonicAtomicView},
-	},
-	RepeatableRead: {
-		name: "repeatable-read", short: "PL-2.99", meaning: repeated + "repeatable read",
-		forbids: "every cycle whose anti-dependencies are on rows (G2-item)", source: adya,
-		weaker: []Level{MonotonicAtomicView},
-	},
-	SnapshotIsolation: {
-		name: "snapshot-isolation", short: "snapshot isolation",
-		forbids: "lost updates (P4), read skew (G-single) and the long fork", source: adya, weaker: []Level{ReadAtomic},
-	},
-	Serializable: {
-		name: "serializable", short: "PL-3", meaning: repeated + "serializability",
-		forbids: "every cycle (G2)", source: adya, weaker: []Level{RepeatableRead, SnapshotIsolation},
-	},
-	Causal: {
-		name: "causal", short: "causal consistency",
-		forbids: "that a transaction sees another without what that one depends on", source: cerone,
-		weaker: []Level{ReadAtomic},
-	},
-	StrongSessionReadUncommitted: {
-		name: "strong-session-read-uncommitted", short: "strong session PL-1",
-		forbids: "dirty writes against the order of one client", source: daudjee, weaker: []Level{ReadUncommitted},
-	},
-	StrongSessionReadCommitted: {
-		name: "strong-session-read-committed", short: "strong session PL-2",
-		forbids: "circular reads against the order of one client", source: daudjee,
-		weaker: []Level{ReadCommitted, StrongSessionReadUncommitted},
-	},
-	StrongSessionSnapshotIsolation: {
-		name: "strong-session-snapshot-isolation", short: "strong session snapshot isolation",
-		forbids: "a snapshot without what its client did before", source: daudjee,
-		weaker: []Level{SnapshotIsolation, Causal, StrongSessionReadCommitted},
-	},
-	StrongSessionSerializable: {
-		name: "strong-session-serializable", short: "strong session PL-3",
-		forbids: "every cycle with the order of each client", source: daudjee,
-		weaker: []Level{Serializable, StrongSessionSnapshotIsolation},
-	},
-	StrongReadUncommitted: {
-		name: "strong-read-uncommitted", short: "strong PL-1",
-		forbids: "dirty writes against real time", source: daudjee, weaker: []Level{StrongSessionReadUncommitted},
-	},
-	StrongReadCommitted: {
-		name: "strong-read-committed", short: "strong PL-2",
-		forbids: "circular reads against real time", source: daudjee,
-		weaker: []Level{StrongSessionReadCommitted, StrongReadUncommitted},
-	},
-	StrongSnapshotIsolation: {
-		name: "strong-snapshot-isolation", short: "strong snapshot isolation",
-		forbids: "a snapshot without what had ended before it began", source: daudjee,
-		weaker: []Level{StrongSessionSnapshotIsolation, StrongReadCommitted},
-	},
-	StrictSerializable: {
-		name: "strict-serializable", short: "strict serializability",
-		forbids: "every cycle with real-time order", source: "Herlihy and Wing 1990",
-		weaker: []Level{StrongSessionSerializable, StrongSnapshotIsolation},
-	},
+	ReadUncommitted: {"read-uncommitted", "PL-1", "the literature's read uncommitted",
+		"dirty writes (G0), and that a transaction misses its own last write", adya, nil},
+	ReadCommitted: {"read-committed", "PL-2", "the literature's read committed",
+		"aborted, intermediate and circular reads (G1)", adya, []Level{ReadUncommitted}},
+	MonotonicAtomicView: {"monotonic-atomic-view", "monotonic atomic view", "",
+		"that a transaction which has seen another misses its writes in later reads (OTV)", bailis, []Level{ReadCommitted}},
+	ReadAtomic: {"read-atomic", "read atomic", "",
+		"fractured reads, and a read that disagrees with an earlier operation of its transaction (internal)",
+		cerone, []Level{MonotonicAtomicView}},
+	RepeatableRead: {"repeatable-read", "PL-2.99", "the literature's repeatable read",
+		"every cycle whose anti-dependencies are on rows (G2-item)", adya, []Level{MonotonicAtomicView}},
+	SnapshotIsolation: {"snapshot-isolation", "snapshot isolation", "",
+		"lost updates (P4), read skew (G-single) and the long fork", adya, []Level{ReadAtomic}},
+	Serializable: {"serializable", "PL-3", "the literature's serializability",
+		"every cycle (G2)", adya, []Level{RepeatableRead, SnapshotIsolation}},
+	Causal: {"causal", "causal consistency", "",
+		"that a transaction sees another without what that one depends on", cerone, []Level{ReadAtomic}},
+	StrongSessionReadUncommitted: {"strong-session-read-uncommitted", "strong session PL-1", "",
+		"dirty writes against the order of one client", daudjee, []Level{ReadUncommitted}},
+	StrongSessionReadCommitted: {"strong-session-read-committed", "strong session PL-2", "",
+		"circular reads against the order of one client", daudjee, []Level{ReadCommitted, StrongSessionReadUncommitted}},
+	StrongSessionSnapshotIsolation: {"strong-session-snapshot-isolation", "strong session snapshot isolation", "",
+		"a snapshot without what its client did before", daudjee, []Level{SnapshotIsolation, Causal, StrongSessionReadCommitted}},
+	StrongSessionSerializable: {"strong-session-serializable", "strong session PL-3", "",
+		"every cycle with the order of each client", daudjee, []Level{Serializable, StrongSessionSnapshotIsolation}},
+	StrongReadUncommitted: {"strong-read-uncommitted", "strong PL-1", "",
+		"dirty writes against real time", daudjee, []Level{StrongSessionReadUncommitted}},
+	StrongReadCommitted: {"strong-read-committed", "strong PL-2", "",
+		"circular reads against real time", daudjee, []Level{StrongSessionReadCommitted, StrongReadUncommitted}},
+	StrongSnapshotIsolation: {"strong-snapshot-isolation", "strong snapshot isolation", "",
+		"a snapshot without what had ended before it began", daudjee, []Level{StrongSessionSnapshotIsolation, StrongReadCommitted}},
+	StrictSerializable: {"strict-serializable", "strict serializability", "",
+		"every cycle with real-time order", herlihy, []Level{StrongSessionSerializable, StrongSnapshotIsolation}},
 }
 
-// Definition is one row of the table of levels.
-type Definition struct {
-	Level   Level
-	Short   string // the name in the literature: PL-2.99
-	Name    string // the same with its meaning in words: PL-2.99 (the literature's repeatable read)
-	Forbids string // what this level forbids beyond the weaker ones
-	Source  string // who defined it
-}
-
-// Definitions returns the table of all levels, each after the levels that it includes.
-func Definitions() (list []Definition) {
-	for _, l := range Levels() {
-		d := definitions[l]
-		list = append(list, Definition{l, d.short, l.Literature(), d.forbids, d.source})
+func (l Level) definition() definition {
+	if l < levels {
+		return definitions[l]
 	}
-	return list
+	number := fmt.Sprintf("level %d", uint8(l))
+	return definition{name: number, short: number}
 }
 
 // Short returns the name of the level in the literature, such as PL-2.99.
-func (l Level) Short() string {
-	if l < levels {
-		return definitions[l].short
-	}
-	return l.String()
-}
+func (l Level) Short() string { return l.definition().short }
 
 // Literature returns the name of the level in the literature, in a form that differs from vendors' names:
 // PL-2.99 (the literature's repeatable read).
 func (l Level) Literature() string {
-	if l >= levels || definitions[l].meaning == "" {
-		return l.Short()
+	d := l.definition()
+	if d.meaning == "" {
+		return d.short
 	}
-	return definitions[l].short + " (" + definitions[l].meaning + ")"
+	return d.short + " (" + d.meaning + ")"
 }
+
+// Forbids describes what the level forbids beyond the weaker ones.
+func (l Level) Forbids() string { return l.definition().forbids }
+
+// Source names who defined the level.
+func (l Level) Source() string { return l.definition().source }
 
 // ForbiddenBy describes the levels that forbid something, given the weakest ones: "forbidden by PL-2.99 (the
 // literature's repeatable read) and stronger". Unknown levels are ignored. Without known levels, the text is

@@ -47,13 +47,13 @@ func TestStrongestOmitsIncludedLevels(t *testing.T) {
 func TestLevelsHaveUniqueNames(t *testing.T) {
 	vendors := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
 	names := map[string]bool{}
-	for _, d := range Definitions() {
-		if d.Short == "" || d.Forbids == "" || d.Source == "" || names[d.Name] || names[d.Level.String()] {
-			t.Errorf("%s is not defined, or twice: %+v", d.Level, d)
+	for _, l := range Levels() {
+		if l.Short() == "" || l.Forbids() == "" || l.Source() == "" || names[l.Literature()] || names[l.String()] {
+			t.Errorf("%s is not defined, or twice: %+v", l, l.definition())
 		}
-		names[d.Name], names[d.Level.String()] = true, true
-		if slices.Contains(vendors, d.Short) {
-			t.Errorf("%s is called %s, as vendors call a level of their own", d.Level, d.Short)
+		names[l.Literature()], names[l.String()] = true, true
+		if slices.Contains(vendors, l.Short()) {
+			t.Errorf("%s is called %s, as vendors call a level of their own", l, l.Short())
 		}
 	}
 }

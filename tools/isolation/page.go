@@ -55,9 +55,9 @@ func levels(t *bytes.Buffer, list []*matrix.Matrix) {
 	t.WriteString("\n## The levels\n\nThe literature and the vendors use the same words for different levels. This project names the literature's levels as in the first column, " +
 		"`--expect` takes the second, and a vendor's level is named with the database.\n\n" +
 		"| level | `--expect` | forbids, beyond the weaker levels | source | claimed here for |\n|---|---|---|---|---|\n")
-	for _, d := range isolation.Definitions() {
-		by := strings.Join(claimants(list, d.Level), "; ")
-		fmt.Fprintf(t, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Level, d.Forbids, d.Source, by)
+	for _, l := range isolation.Levels() {
+		by := strings.Join(claimants(list, l), "; ")
+		fmt.Fprintf(t, "| %s | `%s` | %s | %s | %s |\n", l.Literature(), l, l.Forbids(), l.Source(), by)
 	}
 	t.WriteString("\nAdya 1999: Weak Consistency, PhD thesis, MIT. Bailis and others 2014: Highly Available Transactions, VLDB. " +
 		"Cerone, Bernardi and Gotsman 2015: A Framework for Transactional Consistency Models with Atomic Visibility, CONCUR. " +

@@ -30,12 +30,12 @@ func (x *index) insert(r *record) {
 	}
 }
 
-// from yields the records with key ≥ from, in order.
-func (x *index) from(from string) iter.Seq[*record] {
+// within yields the records with a key in the range, in order.
+func (x *index) within(r span) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
-		for i := x.run(from); i < len(x.runs); i++ {
-			for _, r := range x.runs[i][position(x.runs[i], from):] {
-				if !yield(r) {
+		for i := x.run(r.from); i < len(x.runs); i++ {
+			for _, record := range x.runs[i][position(x.runs[i], r.from):] {
+				if record.key >= r.to || !yield(record) {
 					return
 				}
 			}

@@ -293,3 +293,26 @@ func (m *mutation) meet(a, b uint64) bool {
 	touches := func(key string) bool { return slices.Contains(g.reads, key) || slices.Contains(g.writes, key) }
 	return f.writes == nil || g.writes == nil || slices.ContainsFunc(f.reads, touches) || slices.ContainsFunc(f.writes, touches)
 }
+
+// phantom hides from a writer the youngest record of a range that a transaction, not a load, has inserted, and does
+// not validate it. The writer must insert into the same range, so that each of the two misses the other's record.
+func phantom(m *mutation) {
+	m.hide = func(tx *transaction, r span, found []entry) []entry {
+		youngest, at := uint64(0), -1
+		for i, e := range found {
+			v := m.records[e.key].versions[0]
+			if inserted := len(m.commits[v.commit].reads) > 0; inserted && v.commit > youngest && m.isRecord(e.key) {
+				youngest, at = v.commit, i
+			}
+		}
+		if at < 0 {
+			return found
+		}
+		m.deceive(tx, func() bool {
+			return slices.ContainsFunc(tx.writes, func(w write) bool {
+				return w.value != nil && w.key >= r.from && w.key < r.to && m.latest(w.key).value == nil
+			})
+		})
+		return slices.Delete(found, at, at+1)
+	}
+}

@@ -14,10 +14,7 @@ func (s *store) readRange(tx *transaction, r span) (found []entry, err error) {
 	if !tx.started {
 		tx.snapshot, tx.started = s.commits, true
 	}
-	for record := range s.order.from(r.from) {
-		if record.key >= r.to {
-			break
-		}
+	for record := range s.order.within(r) {
 		v, kept := record.at(tx.snapshot)
 		if !kept {
 			return nil, errTooOld
@@ -34,10 +31,7 @@ func (s *store) readRange(tx *transaction, r span) (found []entry, err error) {
 
 // changed reports whether a commit after the snapshot wrote, made or deleted a key of the range.
 func (s *store) changed(r span, snapshot uint64) bool {
-	for record := range s.order.from(r.from) {
-		if record.key >= r.to {
-			return false
-		}
+	for record := range s.order.within(r) {
 		if record.latest().commit > snapshot {
 			return true
 		}

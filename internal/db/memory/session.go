@@ -64,15 +64,28 @@ func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, va
 	d.store.mu.Lock()
 	found, err := d.engine.readRange(&s.tx, span{string(from), string(to)})
 	d.store.mu.Unlock()
-	var key, value []byte
-	for i := 0; i < len(found) && err == nil; i++ {
-		key, value = append(key[:0], found[i].key...), append(value[:0], found[i].value...)
-		err = entry(key, value)
+	if err == nil {
+		err = pass(ctx, "read", found, entry)
 	}
 	if err != nil {
 		s.Rollback()
 	}
 	return err
+}
+
+// pass calls entry with copies of the entries that were found.
+func pass(ctx context.Context, op string, found []entry, entry func(key, value []byte) error) error {
+	var key, value []byte
+	for i, e := range found {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return optimistic.Cancelled(op, ctx.Err())
+		}
+		key, value = append(key[:0], e.key...), append(value[:0], e.value...)
+		if err := entry(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *session) Set(key, value []byte) {
@@ -123,20 +136,12 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	}
 	d := s.database
 	d.store.mu.Lock()
-	keys, values := d.store.scan(string(from), string(to))
+	found, err := d.store.readRange(&transaction{readOnly: true}, span{string(from), string(to)})
 	d.store.mu.Unlock()
-	var key, value []byte
-	for i := range keys {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return optimistic.Cancelled("scan", ctx.Err())
-		}
-		key = append(key[:0], keys[i]...)
-		value = append(value[:0], values[i]...)
-		if err := entry(key, value); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
-	return nil
+	return pass(ctx, "scan", found, entry)
 }
 
 func (s *session) Reset(context.Context) error {

@@ -227,21 +227,6 @@ func (s *store) put(key string, r *record, v version) {
 	}
 }
 
-// scan returns every present entry with from ≤ key < to, in order. The values never change, so they can be used
-// without the mutex.
-func (s *store) scan(from, to string) (keys []string, values [][]byte) {
-	for r := range s.order.from(from) {
-		if r.key >= to {
-			break
-		}
-		if v := r.latest(); v.value != nil {
-			keys = append(keys, r.key)
-			values = append(values, v.value)
-		}
-	}
-	return keys, values
-}
-
 // latest returns the newest version of a key.
 func (s *store) latest(key string) version { return s.records[key].latest() }
 

@@ -6,13 +6,6 @@ import (
 	"slices"
 )
 
-const (
-	t1 tx = iota + 1
-	t2
-	t3
-	t4
-)
-
 // These texts end the names of variants: the way in which rows are found.
 const (
 	byKey   = "by key"
@@ -20,14 +13,6 @@ const (
 	byIndex = "by a predicate, with an index"
 	byScan  = "by a predicate, without an index"
 )
-
-// byAmount returns how a predicate is evaluated.
-func byAmount(index bool) string {
-	if index {
-		return byIndex
-	}
-	return byScan
-}
 
 // Schedules returns all schedules, in the order of their anomalies.
 func Schedules() []Schedule {
@@ -40,42 +25,31 @@ func Schedules() []Schedule {
 
 // dirty returns the schedules in which a transaction may see another one that has not ended.
 func dirty() []Schedule {
-	rolledBack := shownIf("T2 read 1=101 of T1, which was rolled back",
-		commits(2), not(commits(1)), oneOf(saw("first", Row{1, 101}), saw("again", Row{1, 101})))
-	overwritten := shown("T2 read 1=101, which T1 had overwritten when it committed",
-		oneOf(saw("first", Row{1, 101}), saw("again", Row{1, 101})))
+	dirtyRead := oneOf(saw("first", Row{1, 101}), saw("again", Row{1, 101}))
+	rolledBack := shownIf("T2 read 1=101 of T1, which was rolled back", commits(2), not(commits(1)), dirtyRead)
+	overwritten := shown("T2 read 1=101, which T1 had overwritten when it committed", dirtyRead)
 	list := []Schedule{{
-		Anomaly: G0, Variant: byKey, Leaves: true,
-		Steps: []Step{t1.write(1, 11), t2.write(1, 12), t2.write(2, 22), t1.write(2, 21), t1.commit(), t2.commit()},
+		Anomaly: G0, Variant: byKey, Leaves: true, Steps: script("w1(1=11) w2(1=12) w2(2=22) w1(2=21) c1 c2"),
 		seen: shown("each of T1 and T2 wrote rows 1 and 2, and ${left} is left, one row of each",
-			oneOf(left(Row{1, 11}, Row{2, 22}), left(Row{1, 12}, Row{2, 21}))),
+			oneOf(found("left", Row{1, 11}, Row{2, 22}), found("left", Row{1, 12}, Row{2, 21}))),
 	}, {
-		Anomaly: G1c, Variant: byKey,
-		Steps: []Step{t1.write(1, 11), t2.write(2, 22), t1.read(2).as("T1"), t2.read(1).as("T2"), t1.commit(), t2.commit()},
-		seen:  shown("T1 read what T2 wrote and T2 what T1 wrote", saw("T1", Row{2, 22}), saw("T2", Row{1, 11})),
+		Anomaly: G1c, Variant: byKey, Steps: script("w1(1=11) w2(2=22) r1(2):T1 r2(1):T2 c1 c2"),
+		seen: shown("T1 read what T2 wrote and T2 what T1 wrote", saw("T1", Row{2, 22}), saw("T2", Row{1, 11})),
 	}, {
 		Anomaly: OTV, Variant: byKey,
-		Steps: []Step{
-			t1.write(1, 11), t1.write(2, 19), t2.write(1, 12), t1.commit(),
-			t3.read(1, 2).as("both"), t2.write(2, 18), t3.read(2).as("second"), t2.commit(),
-			t3.read(2), t3.read(1), t3.commit(),
-		},
+		Steps: script("w1(1=11) w1(2=19) w2(1=12) c1 r3(1,2):both w2(2=18) r3(2):second c2 r3(2) r3(1) c3"),
 		seen: shown("T3 read row 1 as T2 left it and, not before that, row 2 as it was before T2",
 			saw("both", Row{1, 12}), oneOf(saw("both", Row{2, 19}), saw("second", Row{2, 19}))),
 	}}
-	for _, read := range []struct {
-		variant      string
-		first, again Step
-	}{
-		{byKey, t2.read(1).as("first"), t2.read(1).as("again")},
-		{byIndex, t2.find(100, 200).as("first"), t2.find(101, 102).as("again")},
+	for _, read := range []struct{ variant, first, again string }{
+		{byKey, " r2(1):first ", " r2(1):again c2"}, {byIndex, " r2(100..200):first ", " r2(101..102):again c2"},
 	} {
 		list = append(list, Schedule{
 			Anomaly: G1a, Variant: read.variant, Index: read.variant == byIndex, seen: rolledBack,
-			Steps: []Step{t1.write(1, 101), read.first, t1.rollback(), read.again, t2.commit()},
+			Steps: script("w1(1=101)" + read.first + "a1" + read.again),
 		}, Schedule{
 			Anomaly: G1b, Variant: read.variant, Index: read.variant == byIndex, seen: overwritten,
-			Steps: []Step{t1.write(1, 101), read.first, t1.write(1, 11), t1.commit(), read.again, t2.commit()},
+			Steps: script("w1(1=101)" + read.first + "w1(1=11) c1" + read.again),
 		})
 	}
 	return list
@@ -83,123 +57,101 @@ func dirty() []Schedule {
 
 // predicates returns the schedules in which a predicate is not evaluated at one point.
 func predicates() []Schedule {
-	read := func(variant string, first, again Step) Schedule {
+	read := func(variant, first, again string) Schedule {
 		return Schedule{
 			Anomaly: PMP, Variant: "read, " + variant, Index: variant == byIndex, Predicate: variant != absent,
-			Steps: []Step{first.as("first"), t2.insert(3, 30), t2.commit(), again.as("again"), t1.commit()},
+			Steps: script(first + ":first i2(3=30) c2 " + again + ":again c1"),
 			seen: shown("T1 found no row 3 at first, and 3=30 of T2 then",
 				did("first"), not(saw("first", Row{3, 30})), saw("again", Row{3, 30})),
 		}
 	}
-	write := func(index bool) Schedule {
-		first := allOf(found("found", Row{1, 20}), left(Row{2, 30}))  // T1 before T2
-		second := allOf(found("found", Row{2, 20}), left(Row{1, 20})) // T2 before T1
+	write := func(variant string) Schedule {
+		first := allOf(found("found", Row{1, 20}), found("left", Row{2, 30}))  // T1 before T2
+		second := allOf(found("found", Row{2, 20}), found("left", Row{1, 20})) // T2 before T1
 		return Schedule{
-			Anomaly: PMP, Variant: "write, " + byAmount(index), Index: index, Leaves: true,
-			Steps: []Step{
-				t1.addAll(10), t2.find(20, 21).as("found"), t2.deleteWhere(20), t1.commit(), t2.find(20, 21), t2.commit(),
-			},
-			seen: shown("T2 found ${found} with amount = 20 and deleted all such rows, T1 added 10 to all, "+
-				"and ${left} is left",
+			Anomaly: PMP, Variant: "write, " + variant, Index: variant == byIndex, Leaves: true,
+			Steps: script("u1(*+10) r2(20..21):found d2(20..21) c1 r2(20..21) c2"),
+			seen: shown("T2 found ${found} with amount = 20 and deleted all such rows, T1 added 10 to all, and ${left} is left",
 				did("found"), not(found("found")), not(first), not(second)),
 		}
 	}
 	return []Schedule{
-		read(absent, t1.read(3), t1.read(3)),
-		read(byIndex, t1.find(30, 31), t1.find(30, 60)),
-		read(byScan, t1.find(30, 31), t1.find(30, 60)),
-		write(true), write(false),
+		read(absent, "r1(3)", "r1(3)"), read(byIndex, "r1(30..31)", "r1(30..60)"), read(byScan, "r1(30..31)", "r1(30..60)"),
+		write(byIndex), write(byScan),
 	}
 }
 
 // lost returns the schedules of the lost update.
 func lost() []Schedule {
-	update := func(variant string, first, second Step) Schedule {
+	update := func(variant, first, second string) Schedule {
 		return Schedule{
 			Anomaly: P4, Variant: variant, Index: variant == byIndex,
-			Steps: []Step{first.as("T1"), second.as("T2"), t1.write(1, 11), t2.write(1, 12), t1.commit(), t2.commit()},
+			Steps: script(first + ":T1 " + second + ":T2 w1(1=11) w2(1=12) c1 c2"),
 			seen: shown("T1 and T2 both read 1=10 and wrote row 1, and ${left} is left",
 				saw("T1", Row{1, 10}), saw("T2", Row{1, 10})),
 		}
 	}
-	return []Schedule{update(byKey, t1.read(1), t2.read(1)), update(byIndex, t1.find(10, 11), t2.find(10, 11))}
+	return []Schedule{update(byKey, "r1(1)", "r2(1)"), update(byIndex, "r1(10..11)", "r2(10..11)")}
 }
 
 // skewed returns the schedules in which a transaction reads at more than one point.
 func skewed() []Schedule {
 	return []Schedule{{
-		Anomaly: GSingle, Variant: byKey,
-		Steps: []Step{
-			t1.read(1).as("first"), t2.read(1), t2.read(2), t2.write(1, 12), t2.write(2, 18), t2.commit(),
-			t1.read(2).as("second"), t1.commit(),
-		},
+		Anomaly: GSingle, Variant: byKey, Steps: script("r1(1):first r2(1) r2(2) w2(1=12) w2(2=18) c2 r1(2):second c1"),
 		seen: shown("T1 read row 1 from before T2 and row 2 from after T2",
 			saw("first", Row{1, 10}), saw("second", Row{2, 18})),
 	}, {
 		Anomaly: GSingle, Variant: byIndex, Index: true, Predicate: true,
-		Steps: []Step{t1.find(0, 100).as("first"), t2.write(1, 12), t2.commit(), t1.find(12, 13).as("second"), t1.commit()},
+		Steps: script("r1(0..100):first w2(1=12) c2 r1(12..13):second c1"),
 		seen:  shown("T1 found 1=10, and 1=12 by another predicate", saw("first", Row{1, 10}), saw("second", Row{1, 12})),
 	}, {
 		Anomaly: GSingle, Variant: "by a predicate of a write", Leaves: true,
-		Steps: []Step{
-			t1.read(1).as("first"), t2.read(1, 2), t2.write(1, 12), t2.write(2, 18), t2.commit(),
-			t1.deleteWhere(20).as("deleted"), t1.read(2), t1.commit(),
-		},
+		Steps: script("r1(1):first r2(1,2) w2(1=12) w2(2=18) c2 d1(20..21):deleted r1(2) c1"),
 		seen: shown("T1 read row 1 from before T2, and its DELETE of amount = 20 did not find row 2, as after T2",
-			saw("first", Row{1, 10}), changed("deleted", 0), leaves(Row{2, 18})),
+			saw("first", Row{1, 10}), changed("deleted", 0), saw("left", Row{2, 18})),
 	}, {
 		Anomaly: GSingle, Variant: "by the expression of a write", Leaves: true,
-		Steps: []Step{t1.read(1).as("first"), t2.write(1, 12), t2.commit(), t1.addAll(10), t1.read(1), t1.commit()},
+		Steps: script("r1(1):first w2(1=12) c2 u1(*+10) r1(1) c1"),
 		seen: shown("T1 read row 1 from before T2, and its UPDATE added to row 1 from after T2",
-			saw("first", Row{1, 10}), leaves(Row{1, 22})),
+			saw("first", Row{1, 10}), saw("left", Row{1, 22})),
 	}, {
 		Anomaly: LongFork, Variant: byKey,
-		Steps: []Step{
-			t3.read(2).as("T3 row 2"), t4.read(1).as("T4 row 1"), t1.write(1, 11), t1.commit(), t2.write(2, 22), t2.commit(),
-			t3.read(1).as("T3 row 1"), t4.read(2).as("T4 row 2"), t3.commit(), t4.commit(),
-		},
+		Steps: script("r3(2):T3-2 r4(1):T4-1 w1(1=11) c1 w2(2=22) c2 r3(1):T3-1 r4(2):T4-2 c3 c4"),
 		seen: shown("T3 saw T1 and not T2, and T4 saw T2 and not T1",
-			saw("T3 row 2", Row{2, 20}), saw("T3 row 1", Row{1, 11}),
-			saw("T4 row 1", Row{1, 10}), saw("T4 row 2", Row{2, 22})),
+			saw("T3-2", Row{2, 20}), saw("T3-1", Row{1, 11}), saw("T4-1", Row{1, 10}), saw("T4-2", Row{2, 22})),
 	}}
 }
 
 // phantoms returns the schedules of a cycle of anti-dependencies.
 func phantoms() []Schedule {
-	inserts := func(a Anomaly, variant string, first, second Step) Schedule {
+	inserts := func(a Anomaly, variant, first, second string) Schedule {
 		return Schedule{
 			Anomaly: a, Variant: variant, Index: variant == byIndex, Predicate: a == G2,
-			Steps: []Step{first.as("T1"), second.as("T2"), t1.insert(3, 30), t2.insert(4, 42), t1.commit(), t2.commit()},
+			Steps: script(first + ":T1 " + second + ":T2 i1(3=30) i2(4=42) c1 c2"),
 			seen:  shown("T1 and T2 found no row, and each inserted one that the other looked for", found("T1"), found("T2")),
 		}
 	}
 	// The read-only transaction anomaly of Fekete, O'Neil and O'Neil (SIGMOD Record 33(3), 2004),
 	// in the shape of Hermitage.
-	twoEdges := func(a Anomaly, variant string, first, third Step) Schedule {
+	twoEdges := func(a Anomaly, variant, first, third string) Schedule {
 		return Schedule{
 			Anomaly: a, Variant: "beside a reader, " + variant, Index: variant == byIndex, Predicate: a == G2,
-			Steps: []Step{
-				first.as("T1"), t2.write(2, 25), t2.commit(), third.as("T3"), t3.commit(), t1.write(1, 0), t1.commit(),
-			},
+			Steps: script(first + ":T1 w2(2=25) c2 " + third + ":T3 c3 w1(1=0) c1"),
 			seen: shown("T1 did not see T2, which T3 saw, and T3 did not see T1: no order has all three",
 				saw("T1", Row{2, 20}), saw("T3", Row{2, 25}), saw("T3", Row{1, 10})),
 		}
 	}
-	both := Schedule{
-		Anomaly: G2Item, Variant: byKey,
-		Steps: []Step{
-			t1.read(1, 2).as("T1"), t2.read(1, 2).as("T2"), t1.write(1, 11), t2.write(2, 21), t1.commit(), t2.commit(),
-		},
-		seen: shown("T1 and T2 read both rows, and each wrote one of them",
-			found("T1", initial()...), found("T2", initial()...)),
-	}
 	return []Schedule{
-		both,
-		inserts(G2Item, absent, t1.read(3, 4), t2.read(3, 4)),
-		twoEdges(G2Item, byKey, t1.read(1, 2), t3.read(1, 2)),
-		inserts(G2, byIndex, t1.find(30, 60), t2.find(30, 60)),
-		inserts(G2, byScan, t1.find(30, 60), t2.find(30, 60)),
-		twoEdges(G2, byIndex, t1.find(0, 100), t3.find(0, 100)),
+		{
+			Anomaly: G2Item, Variant: byKey, Steps: script("r1(1,2):T1 r2(1,2):T2 w1(1=11) w2(2=21) c1 c2"),
+			seen: shown("T1 and T2 read both rows, and each wrote one of them",
+				found("T1", initial()...), found("T2", initial()...)),
+		},
+		inserts(G2Item, absent, "r1(3,4)", "r2(3,4)"),
+		twoEdges(G2Item, byKey, "r1(1,2)", "r3(1,2)"),
+		inserts(G2, byIndex, "r1(30..60)", "r2(30..60)"),
+		inserts(G2, byScan, "r1(30..60)", "r2(30..60)"),
+		twoEdges(G2, byIndex, "r1(0..100)", "r3(0..100)"),
 	}
 }
 
@@ -211,90 +163,64 @@ func phantoms() []Schedule {
 // that, and the analysis of MySQL 8.0.34 found it at REPEATABLE READ (Alvaro and Kingsbury,
 // https://jepsen.io/analyses/mysql-8.0.34).
 func betweenReads() (list []Schedule) {
-	before := []Step{t1.read(1), t2.write(2, 25), t2.write(3, 35), t2.commit()}
-	reader := func(variant, text string, own bool, again []Step, conditions ...condition) {
+	reader := func(variant, by, text string, own bool, steps string, conditions ...condition) {
 		list = append(list, Schedule{
-			Anomaly: OTV, Variant: variant, Own: own, Start: []Row{{1, 10}, {2, 20}, {3, 30}},
-			Steps: slices.Concat(before, again, []Step{t1.commit()}),
+			Anomaly: OTV, Variant: variant + ", " + by, Index: by == byIndex, Own: own, Start: []Row{{1, 10}, {2, 20}, {3, 30}},
+			Steps: script("r1(1) w2(2=25) w2(3=35) c2 " + steps + " c1"),
 			seen:  shown(text+", and then read 3=30, from before T2", conditions...),
 		})
 	}
-	third, old := t1.read(3).as("third"), saw("third", Row{3, 30})
-	all := t1.find(0, 100).as("all")
-	reader("a reader that updates a row, by key", "T1 added 10 to row 2 and read 2=35, in which T2's 25 is", true,
-		[]Step{t1.add(2, 10), t1.read(2).as("second"), third}, saw("second", Row{2, 35}), old)
-	for _, index := range []bool{true, false} {
-		first, by := len(list), ", "+byAmount(index)
-		reader("a reader that updates"+by, "T1 updated row 2 because T2 had set it to 25", true,
-			[]Step{t1.addWhere(25, 26, 10), all}, saw("all", Row{2, 35}), saw("all", Row{3, 30}))
+	old := saw("third", Row{3, 30})
+	reader("a reader that updates a row", byKey, "T1 added 10 to row 2 and read 2=35, in which T2's 25 is", true,
+		"u1(2+10) r1(2):second r1(3):third", saw("second", Row{2, 35}), old)
+	for _, by := range []string{byIndex, byScan} {
+		reader("a reader that updates", by, "T1 updated row 2 because T2 had set it to 25", true,
+			"u1(25..26+10) r1(0..100):all", saw("all", Row{2, 35}), saw("all", Row{3, 30}))
 		list = append(list, Schedule{
-			Anomaly: OTV, Variant: "a reader that updates an inserted row" + by, Own: true,
-			Steps: []Step{
-				t1.read(2), t2.insert(3, 30), t2.write(1, 12), t2.commit(), t1.addWhere(30, 31, 10), all, t1.commit(),
-			},
+			Anomaly: OTV, Variant: "a reader that updates an inserted row, " + by, Index: by == byIndex, Own: true,
+			Steps: script("r1(2) i2(3=30) w2(1=12) c2 u1(30..31+10) r1(0..100):all c1"),
 			seen: shown("T1 updated row 3, which T2 had inserted, and then read 1=10, from before T2",
 				saw("all", Row{3, 40}), saw("all", Row{1, 10})),
 		})
-		reader("a reader that deletes"+by, "T1 deleted row 2 because T2 had set it to 25", false,
-			[]Step{t1.deleteWhere(25).as("deleted"), third}, changed("deleted", 1), old)
-		for _, l := range locks {
-			reader(fmt.Sprintf("a reader that locks %s%s", l.name, by), "T1 read 2=25 of T2 "+l.name, false,
-				[]Step{t1.findLocked(l, 25, 26).as("locked"), third}, saw("locked", Row{2, 25}), old)
-		}
-		for i := range list[first:] {
-			list[first+i].Index = index
+		reader("a reader that deletes", by, "T1 deleted row 2 because T2 had set it to 25", false,
+			"d1(25..26):deleted r1(3):third", changed("deleted", 1), old)
+		for _, lock := range [][2]string{{"for update", "l1"}, {"for share", "s1"}} {
+			reader("a reader that locks "+lock[0], by, "T1 read 2=25 of T2 "+lock[0], false,
+				lock[1]+"(25..26):locked r1(3):third", saw("locked", Row{2, 25}), old)
 		}
 	}
 	return list
-}
-
-// lock is a way to lock the rows that are read.
-type lock struct {
-	kind Kind
-	name string
-}
-
-var locks = []lock{{FindUpdate, "for update"}, {FindShare, "for share"}}
-
-func (t tx) findLocked(l lock, low, high int64) Step {
-	return t.do(Operation{Kind: l.kind, Low: low, High: high})
 }
 
 // ownWrites returns the schedules of a transaction that reads again what it has read or written,
 // after others have committed.
 func ownWrites() (list []Schedule) {
 	// own adds a schedule whose step of the label own must show the step of the label write.
-	own := func(variant string, index bool, seen func(*observed) string, steps ...Step) {
+	own := func(variant, by, steps string, seen func(*observed) string) {
 		list = append(list, Schedule{
-			Anomaly: Internal, Variant: variant, Index: index, Every: true, Own: true, seen: seen,
-			Steps: append(steps, t1.commit()),
+			Anomaly: Internal, Variant: variant + ", " + by, Index: by == byIndex, Every: true, Own: true, seen: seen,
+			Steps: script(steps + " c1"),
 		})
 	}
-	wrote := t1.write(1, 11).as("write")
-	own("own update, by key", false, missed(Row{1, 11}, "T1 wrote"),
-		t1.read(1), wrote, t2.write(1, 12), t2.commit(), t1.read(1).as("own"))
-	own("own update beside another's, by key", false, missed(Row{1, 11}, "T1 wrote"),
-		t1.read(1), wrote, t2.write(2, 22), t2.commit(), t1.read(1, 2).as("own"))
-	own("own deletion, by key", false, missing("T1 deleted row 1", found("own")),
-		t1.read(1), t1.delete(1).as("write"), t2.write(2, 22), t2.commit(), t1.read(1).as("own"))
+	wrote := missed(Row{1, 11}, "T1 wrote")
+	own("own update", byKey, "r1(1) w1(1=11):write w2(1=12) c2 r1(1):own", wrote)
+	own("own update beside another's", byKey, "r1(1) w1(1=11):write w2(2=22) c2 r1(1,2):own", wrote)
+	own("own deletion", byKey, "r1(1) d1(1):write w2(2=22) c2 r1(1):own", missing("T1 deleted row 1", found("own")))
 	list = append(list,
 		Schedule{
 			Anomaly: Internal, Variant: "a row that was read, updated and read again", Own: true,
-			Steps: []Step{
-				t1.read(2).as("first"), t2.write(2, 25), t2.commit(), t1.add(2, 10), t1.read(2).as("again"), t1.commit(),
-			},
+			Steps: script("r1(2):first w2(2=25) c2 u1(2+10) r1(2):again c1"),
 			seen: shown("T1 read 2=20, added 10 to row 2 and read 2=35, in which T2's 25 is",
 				saw("first", Row{2, 20}), saw("again", Row{2, 35})),
 		},
-		readAgain("a row that was read, by key"),
-		readAgain("a row that was read, after a write of another, by key", t1.write(2, 21)),
+		readAgain("a row that was read, by key", ""),
+		readAgain("a row that was read, after a write of another, by key", "w1(2=21) "),
 	)
-	for _, index := range []bool{true, false} {
-		own("own insertion, "+byAmount(index), index, missed(Row{3, 30}, "T1 inserted"),
-			t1.find(30, 60), t1.insert(3, 30).as("write"), t2.insert(4, 42), t2.commit(), t1.find(30, 60).as("own"))
+	for _, by := range []string{byIndex, byScan} {
+		own("own insertion", by, "r1(30..60) i1(3=30):write i2(4=42) c2 r1(30..60):own", missed(Row{3, 30}, "T1 inserted"))
 		// The update moves a row from one predicate to another.
-		own("own update, "+byAmount(index), index, missed(Row{1, 100}, "T1 added 90 to 1=10, which makes"),
-			t1.find(0, 200), t1.addWhere(10, 11, 90).as("write"), t2.insert(3, 30), t2.commit(), t1.find(0, 200).as("own"))
+		own("own update", by, "r1(0..200) u1(10..11+90):write i2(3=30) c2 r1(0..200):own",
+			missed(Row{1, 100}, "T1 added 90 to 1=10, which makes"))
 	}
 	return list
 }
@@ -312,11 +238,9 @@ func missing(text string, shows condition) func(o *observed) string {
 }
 
 // readAgain returns the fuzzy read, P2 of Berenson and others, with steps before the second read.
-func readAgain(variant string, between ...Step) Schedule {
+func readAgain(variant, between string) Schedule {
 	return Schedule{
-		Anomaly: Internal, Variant: variant,
-		Steps: slices.Concat([]Step{t1.read(1).as("first"), t2.write(1, 12), t2.commit()}, between,
-			[]Step{t1.read(1).as("again"), t1.commit()}),
+		Anomaly: Internal, Variant: variant, Steps: script("r1(1):first w2(1=12) c2 " + between + "r1(1):again c1"),
 		seen: shown("T1 read 1=10 and then 1=12, which T2 had committed meanwhile",
 			saw("first", Row{1, 10}), saw("again", Row{1, 12})),
 	}
@@ -335,41 +259,30 @@ func oneAfterTheOther() []Schedule {
 	first, second := []Row{{1, 11}, {2, 20}}, []Row{{1, 10}, {2, 22}}
 	return []Schedule{{
 		Anomaly: G1a, Variant: "after a refused commit", Rounds: rounds,
-		Steps: []Step{t1.read(1, 3), t1.write(1, 101), t1.insert(3, 30), t1.commit(), t2.read(1).as("T2"), t2.commit()},
+		Steps: script("r1(1,3) w1(1=101) i1(3=30) c1 r2(1):T2 c2"),
 		seen: shownIf("T2 read 1=101 of T1, whose commit was refused",
 			commits(2), not(commits(1)), saw("T2", Row{1, 101})),
 	}, {
-		Anomaly: P4, Variant: inTurn, Rounds: rounds,
-		Steps: []Step{t1.read(1).as("T1"), t1.write(1, 11), t1.commit(), t2.read(1).as("T2"), t2.write(1, 12), t2.commit()},
+		Anomaly: P4, Variant: inTurn, Rounds: rounds, Steps: script("r1(1):T1 w1(1=11) c1 r2(1):T2 w2(1=12) c2"),
 		seen: shown("T2 read 1=10 after T1 had overwritten it and committed, and overwrote what T1 wrote",
 			saw("T1", Row{1, 10}), saw("T2", Row{1, 10})),
 	}, {
-		Anomaly: GSingle, Variant: inTurn, Rounds: rounds,
-		Steps: []Step{t1.read(1, 2), t1.write(1, 12), t1.write(2, 18), t1.commit(), t2.read(1, 2).as("T2"), t2.commit()},
+		Anomaly: GSingle, Variant: inTurn, Rounds: rounds, Steps: script("r1(1,2) w1(1=12) w1(2=18) c1 r2(1,2):T2 c2"),
 		seen: shown("T2 read one row from before T1 and the other from after T1",
 			oneOf(found("T2", Row{1, 12}, Row{2, 20}), found("T2", Row{1, 10}, Row{2, 18}))),
 	}, {
 		// The readers may be on two replicas, and each replica has another commit first.
 		Anomaly: LongFork, Variant: "readers that begin after both commits", Rounds: rounds,
-		Steps: []Step{
-			t1.write(1, 11), t2.write(2, 22), t1.commit(), t2.commit(),
-			t3.read(1, 2).as("T3"), t4.read(1, 2).as("T4"), t3.commit(), t4.commit(),
-		},
+		Steps: script("w1(1=11) w2(2=22) c1 c2 r3(1,2):T3 r4(1,2):T4 c3 c4"),
 		seen: shown("T3 and T4 each saw one of T1 and T2, and not the same one", oneOf(
 			allOf(found("T3", first...), found("T4", second...)), allOf(found("T3", second...), found("T4", first...)))),
 	}, {
-		Anomaly: G2Item, Variant: inTurn, Rounds: rounds,
-		Steps: []Step{
-			t1.read(1, 2).as("T1"), t1.write(1, 11), t1.commit(), t2.read(1, 2).as("T2"), t2.write(2, 21), t2.commit(),
-		},
+		Anomaly: G2Item, Variant: inTurn, Rounds: rounds, Steps: script("r1(1,2):T1 w1(1=11) c1 r2(1,2):T2 w2(2=21) c2"),
 		seen: shown("T2 read both rows from before T1, which had committed, and each wrote one of them",
 			found("T1", initial()...), found("T2", initial()...)),
 	}, {
 		Anomaly: G2, Variant: inTurn, Predicate: true, Rounds: rounds,
-		Steps: []Step{
-			t1.read(1), t1.find(30, 60).as("T1"), t1.write(1, 11), t1.insert(3, 30), t1.commit(),
-			t2.find(30, 60).as("T2"), t2.insert(4, 42), t2.commit(),
-		},
+		Steps: script("r1(1) r1(30..60):T1 w1(1=11) i1(3=30) c1 r2(30..60):T2 i2(4=42) c2"),
 		seen: shown("T2 did not find the row that T1 had inserted and committed, "+
 			"and each inserted one that the other looked for",
 			found("T1"), found("T2")),
@@ -378,9 +291,8 @@ func oneAfterTheOther() []Schedule {
 
 func staleRead() Schedule {
 	return Schedule{
-		Anomaly: StaleRead, Variant: byKey, Rounds: rounds,
-		Steps: []Step{t1.write(1, 11), t1.commit(), t2.read(1).as("T2"), t2.commit()},
-		seen:  shown("T2 began after T1 had committed, and read row 1 from before T1", saw("T2", Row{1, 10})),
+		Anomaly: StaleRead, Variant: byKey, Rounds: rounds, Steps: script("w1(1=11) c1 r2(1):T2 c2"),
+		seen: shown("T2 began after T1 had committed, and read row 1 from before T1", saw("T2", Row{1, 10})),
 	}
 }
 
@@ -393,10 +305,10 @@ func staleRead() Schedule {
 // statement that passes over a row which left its predicate is MDEV-40092
 // (https://jira.mariadb.org/browse/MDEV-40092).
 func behindALock() (list []Schedule) {
-	for _, index := range []bool{true, false} {
+	for _, by := range []string{byIndex, byScan} {
 		for _, s := range statements {
 			for _, m := range moves {
-				list = append(list, waiting(s, m, index))
+				list = append(list, waiting(s, m, by))
 			}
 		}
 	}
@@ -405,60 +317,48 @@ func behindALock() (list []Schedule) {
 
 // move is a change by T1 of a row under the predicate of T2's statement.
 type move struct {
-	name      string
-	step      Step
-	low, high int64  // the predicate
-	row       Row    // the row before T1
-	left      string // the change, as the witness has it
+	name, step, predicate string
+
+	row  Row    // the row before T1
+	left string // the change, as the witness has it
 	// after are the rows that the predicate selects after T1. Before T1 it selects row 1.
 	after []Row
 }
 
 var moves = []move{
-	{"a row that moves away", t1.write(1, 99), 10, 11, Row{1, 10}, "set it to 99", nil},
-	{"a row that is deleted", t1.delete(1), 10, 11, Row{1, 10}, "deleted it", nil},
-	{"a row that moves in", t1.write(2, 10), 10, 11, Row{2, 20}, "set it to 10", []Row{{1, 10}, {2, 10}}},
-	{"a row that changes", t1.write(1, 12), 0, 15, Row{1, 10}, "set it to 12", []Row{{1, 12}}},
+	{"a row that moves away", "w1(1=99)", "10..11", Row{1, 10}, "set it to 99", nil},
+	{"a row that is deleted", "d1(1)", "10..11", Row{1, 10}, "deleted it", nil},
+	{"a row that moves in", "w1(2=10)", "10..11", Row{2, 20}, "set it to 10", []Row{{1, 10}, {2, 10}}},
+	{"a row that changes", "w1(1=12)", "0..15", Row{1, 10}, "set it to 12", []Row{{1, 12}}},
 }
 
-// statement is a statement of T2 with a predicate.
-type statement struct {
-	name string
-	make func(low, high int64) Step
-}
+// statement is a statement of T2, with %s for its predicate.
+type statement struct{ name, step string }
 
 var statements = []statement{
-	{"update", func(low, high int64) Step { return t2.addWhere(low, high, 1) }},
-	{"delete", func(low, high int64) Step { return t2.do(Operation{Kind: DeleteWhere, Low: low, High: high}) }},
-	{"read for update", func(low, high int64) Step { return t2.findLocked(locks[0], low, high) }},
-	{"read for share", func(low, high int64) Step { return t2.findLocked(locks[1], low, high) }},
+	{"update", "u2(%s+1)"}, {"delete", "d2(%s)"}, {"read for update", "l2(%s)"}, {"read for share", "s2(%s)"},
 }
 
-func waiting(s statement, m move, index bool) Schedule {
-	step := s.make(m.low, m.high)
+func waiting(s statement, m move, by string) Schedule {
+	does := fmt.Sprintf(s.step, m.predicate)
+	steps := script("r2(1,2):before " + m.step + ":T1 " + does + ":statement c1 r2(1,2):after c2")
+	kind := steps[2].Kind
 	made := Schedule{
-		Anomaly: GSingle, Variant: fmt.Sprintf("%s, %s, %s", s.name, m.name, byAmount(index)), Index: index,
-		Leaves: len(m.after) == 1 && step.Kind.writes(),
-		Steps: []Step{
-			t2.read(1, 2).as("before"), m.step.as("T1"), step.as("statement"), t1.commit(),
-			t2.read(1, 2).as("after"), t2.commit(),
-		},
+		Anomaly: GSingle, Variant: fmt.Sprintf("%s, %s, %s", s.name, m.name, by), Index: by == byIndex,
+		Leaves: len(m.after) == 1 && kind.writes(), Steps: steps,
 	}
-	if step.Kind == DeleteWhere && len(m.after) == 1 {
+	text := fmt.Sprintf("T2 read %s; T1 %s and committed; T2", m.row, m.left)
+	first := allOf(saw("before", m.row), m.cameFirst(kind))
+	if kind == DeleteWhere && len(m.after) == 1 {
 		// Whatever version it went by, T2 deleted a row that T1 had changed since T2 read it.
 		made.Anomaly = P4
+		made.seen = shown(fmt.Sprintf("%s deleted row %d, and T1's update is lost", text, m.row.ID), first)
+		return made
 	}
-	text := fmt.Sprintf("T2 read %s; T1 %s and committed; T2's %s used the rows that T1 left", m.row, m.left, s.name)
-	if made.Anomaly == P4 {
-		text = fmt.Sprintf("T2 read %s; T1 %s and committed; T2 deleted row %d, and T1's update is lost", m.row, m.left, m.row.ID)
-	}
-	before, first := saw("before", m.row), m.cameFirst(step.Kind)
-	made.seen = shown(text, before, first)
-	if made.Anomaly != P4 {
-		again := shown(fmt.Sprintf("%s; then T2 read %s again", text, m.row), before, first, saw("after", m.row))
-		once := made.seen
-		made.seen = func(o *observed) string { return cmp.Or(again(o), once(o)) }
-	}
+	text += "'s " + s.name + " used the rows that T1 left"
+	once := shown(text, first)
+	again := shown(fmt.Sprintf("%s; then T2 read %s again", text, m.row), first, saw("after", m.row))
+	made.seen = func(o *observed) string { return cmp.Or(again(o), once(o)) }
 	return made
 }
 
@@ -470,7 +370,7 @@ func (m *move) cameFirst(kind Kind) condition {
 	case len(m.after) != 1:
 		return changed("statement", int64(len(m.after)))
 	case kind == DeleteWhere:
-		return allOf(wroteRow("T1"), changed("statement", 1), left(Row{2, 20}))
+		return allOf(wroteRow("T1"), changed("statement", 1), found("left", Row{2, 20}))
 	}
-	return leaves(Row{m.after[0].ID, m.after[0].Amount + 1})
+	return saw("left", Row{m.after[0].ID, m.after[0].Amount + 1})
 }

@@ -96,7 +96,11 @@ const (
 	isAborted    // by the database
 )
 
+// step returns the step of the label, which was carried out, or nil. The label left stands for the rows that are left.
 func (o *observed) step(label string) *executed {
+	if label == "left" {
+		return &executed{Result: Result{Rows: o.final}}
+	}
 	i := slices.IndexFunc(o.begun, func(e *executed) bool { return e.step.label == label && e.err == nil })
 	if i < 0 {
 		return nil
@@ -243,7 +247,7 @@ func (o *observed) lines() (list []Line) {
 type condition func(o *observed) bool
 
 // shown returns a Schedule.seen: the text if all transactions committed and the conditions hold. In
-// the text, ${left} stands for the rows that are left, and ${LABEL} for the rows of a step.
+// the text, ${LABEL} stands for the rows of a step.
 func shown(text string, conditions ...condition) func(o *observed) string {
 	return shownIf(text, append(slices.Clone(conditions), func(o *observed) bool {
 		return !slices.ContainsFunc(o.fate[1:], func(f fate) bool { return f != isCommitted })
@@ -256,12 +260,7 @@ func shownIf(text string, conditions ...condition) func(o *observed) string {
 		if !allOf(conditions...)(o) {
 			return ""
 		}
-		return os.Expand(text, func(label string) string {
-			if label == "left" {
-				return texts(o.final)
-			}
-			return texts(o.rows(label))
-		})
+		return os.Expand(text, func(label string) string { return texts(o.rows(label)) })
 	}
 }
 
@@ -284,45 +283,34 @@ func commits(transaction int) condition {
 	return func(o *observed) bool { return o.fate[transaction] == isCommitted }
 }
 
+// brought holds if the step was carried out with such a result.
+func brought(label string, holds func(r Result) bool) condition {
+	return func(o *observed) bool {
+		e := o.step(label)
+		return e != nil && holds(e.Result)
+	}
+}
+
 // did holds if the step was carried out.
-func did(label string) condition { return func(o *observed) bool { return o.step(label) != nil } }
+func did(label string) condition { return brought(label, func(Result) bool { return true }) }
 
 // saw holds if the step found a row, perhaps among others.
 func saw(label string, row Row) condition {
-	return func(o *observed) bool { return slices.Contains(o.rows(label), row) }
+	return brought(label, func(r Result) bool { return slices.Contains(r.Rows, row) })
 }
 
 // found holds if the step found these rows and no other.
 func found(label string, rows ...Row) condition {
-	return func(o *observed) bool {
-		e := o.step(label)
-		return e != nil && slices.Equal(e.Rows, rows)
-	}
+	return brought(label, func(r Result) bool { return slices.Equal(r.Rows, rows) })
 }
 
 // changed holds if the write changed or deleted this many rows.
 func changed(label string, n int64) condition {
-	return func(o *observed) bool {
-		e := o.step(label)
-		return e != nil && e.Counted && e.Affected == n
-	}
+	return brought(label, func(r Result) bool { return r.Counted && r.Affected == n })
 }
 
 // wroteRow holds if the write found its row. A client that writes without reading makes the row
 // if it is not there.
 func wroteRow(label string) condition {
-	return func(o *observed) bool {
-		e := o.step(label)
-		return e != nil && (!e.Counted || e.Affected > 0)
-	}
-}
-
-// left holds if these rows are left, and no other.
-func left(rows ...Row) condition {
-	return func(o *observed) bool { return slices.Equal(o.final, rows) }
-}
-
-// leaves holds if a row is left, perhaps among others.
-func leaves(row Row) condition {
-	return func(o *observed) bool { return slices.Contains(o.final, row) }
+	return brought(label, func(r Result) bool { return !r.Counted || r.Affected > 0 })
 }

@@ -8,7 +8,9 @@ package schedule
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,41 +32,47 @@ type Step struct {
 	label string // names the step in conditions
 }
 
-// as gives the step a label.
-func (s Step) as(label string) Step {
-	s.label = label
-	return s
+// notation matches one step in the notation of the literature (Berenson and others, SIGMOD 1995), with amounts:
+//
+//	r1(1,2)      T1 reads rows 1 and 2 by their ids
+//	r1(30..60)   T1 reads the rows with 30 ≤ amount < 60; l1 and s1 lock them, exclusively or shared
+//	w1(1=11)     T1 sets row 1 to 11; i1(3=30) inserts row 3
+//	u1(2+10)     T1 adds 10 to row 2, u1(25..26+10) to rows by a predicate, and u1(*+10) to all rows
+//	d1(1)        T1 deletes row 1, and d1(20..21) rows by a predicate
+//	c1, a1       T1 commits, and rolls back
+//
+// A colon and a label may follow.
+var notation = regexp.MustCompile(`^([a-z])(\d)(?:\((?:([\d,]+)|(\d+)\.\.(\d+)|\*)(?:[=+](\d+))?\))?(?::(\S+))?$`)
+
+// letters has the kinds of a letter: on rows by their ids, by a predicate, and on nothing else or on all rows.
+var letters = map[string]struct{ rows, predicate, rest Kind }{
+	"r": {rows: Read, predicate: Find}, "l": {predicate: FindUpdate}, "s": {predicate: FindShare},
+	"w": {rows: Write}, "i": {rows: Insert}, "u": {Add, AddWhere, AddAll}, "d": {rows: Delete, predicate: DeleteWhere},
+	"c": {rest: Commit}, "a": {rest: Rollback},
 }
 
-// tx makes the steps of the transaction of this number.
-type tx int
-
-func (t tx) do(o Operation) Step { return Step{Transaction: int(t), Operation: o} }
-
-func (t tx) read(ids ...int64) Step { return t.do(Operation{Kind: Read, IDs: ids}) }
-func (t tx) write(id, amount int64) Step {
-	return t.do(Operation{Kind: Write, IDs: []int64{id}, Amount: amount})
+// script returns the steps of a text with spaces between the steps.
+func script(text string) (steps []Step) {
+	number := func(digits string) int64 {
+		n, _ := strconv.ParseInt(digits, 10, 64) // 0 for nothing
+		return n
+	}
+	for word := range strings.FieldsSeq(text) {
+		m := notation.FindStringSubmatch(word)
+		kinds := letters[m[1]]
+		o := Operation{Kind: kinds.rest, Low: number(m[4]), High: number(m[5]), Amount: number(m[6])}
+		if m[3] != "" {
+			o.Kind = kinds.rows
+			for id := range strings.SplitSeq(m[3], ",") {
+				o.IDs = append(o.IDs, number(id))
+			}
+		} else if m[5] != "" {
+			o.Kind = kinds.predicate
+		}
+		steps = append(steps, Step{Transaction: int(number(m[2])), Operation: o, label: m[7]})
+	}
+	return steps
 }
-
-func (t tx) insert(id, amount int64) Step {
-	return t.do(Operation{Kind: Insert, IDs: []int64{id}, Amount: amount})
-}
-
-func (t tx) add(id, amount int64) Step {
-	return t.do(Operation{Kind: Add, IDs: []int64{id}, Amount: amount})
-}
-func (t tx) delete(id int64) Step      { return t.do(Operation{Kind: Delete, IDs: []int64{id}}) }
-func (t tx) find(low, high int64) Step { return t.do(Operation{Kind: Find, Low: low, High: high}) }
-func (t tx) addAll(amount int64) Step  { return t.do(Operation{Kind: AddAll, Amount: amount}) }
-func (t tx) addWhere(low, high, amount int64) Step {
-	return t.do(Operation{Kind: AddWhere, Low: low, High: high, Amount: amount})
-}
-
-func (t tx) deleteWhere(amount int64) Step {
-	return t.do(Operation{Kind: DeleteWhere, Low: amount, High: amount + 1})
-}
-func (t tx) commit() Step   { return t.do(Operation{Kind: Commit}) }
-func (t tx) rollback() Step { return t.do(Operation{Kind: Rollback}) }
 
 // Schedule is one way in which an anomaly shows.
 type Schedule struct {

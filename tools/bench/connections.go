@@ -43,12 +43,8 @@ func (s *suite) connections() {
 		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(manyConnections), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
 			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
 		run(peer)
-		used, ok := peer.ProcessState.SysUsage().(*syscall.Rusage)
-		if !ok {
-			try.Fail("the memory of pgbench is not known on this system")
-		}
 		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
-			float64(ours.Client.RSS)/manyConnections/(1<<10), float64(used.Maxrss)/manyConnections, "≤ 1.00")
+			float64(ours.Client.RSS)/manyConnections/(1<<10), memoryOf(peer.ProcessState)/manyConnections/(1<<10), "≤ 1.00")
 		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")
 		all := s.hold(pooler, most, 3*long, "--local-address=127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
 		s.row(fmt.Sprintf("connections: %d in one process: memory of the process for each", most), "%.1f KiB", float64(all.Client.RSS)/float64(most)/(1<<10), 0, "")

@@ -91,13 +91,9 @@ func processorTime() time.Duration {
 // loopClients is the number of clients on both sides, unless a part has another.
 const loopClients = 16
 
-// besideLoop loads a bank, and runs transfers of ours and a bare loop on it alternately.
-func (s *suite) besideLoop(database, url string, args []string, open opener) {
-	s.besideClients(database, url, loopClients, "", args, open)
-}
-
-// besideClients is besideLoop with a number of clients on both sides; rate names the wanted figure.
-func (s *suite) besideClients(name, url string, clients int, rate string, args []string, open opener) {
+// besideLoop loads a bank, and runs transfers of ours and a bare loop on it alternately, with a number of clients on
+// both sides. rate names the wanted figure.
+func (s *suite) besideLoop(name, url string, clients int, rate string, args []string, open opener) {
 	args = slices.Concat(args, transfersOnly, []string{"--db=" + url, "--accounts=" + strconv.Itoa(loopAccounts), "--clients=" + strconv.Itoa(clients)})
 	s.runWorkload("bank", slices.Concat(args, []string{"--count=1"})...)
 	ours, bare := s.inTurn("bank", args, clients, open)

@@ -29,7 +29,7 @@ func (s *suite) foundationdb() {
 		for _, clients := range []int{loopClients, 256} {
 			name := fmt.Sprintf("foundationdb: %d clients", clients)
 			var keys []fdb.KeyValue // which the loop's first client reads for all
-			s.besideClients(name, url, clients, "≥ 0.90", nil, func(_ context.Context, client int) loop {
+			s.besideLoop(name, url, clients, "≥ 0.90", nil, func(_ context.Context, client int) loop {
 				if client == 0 {
 					keys = fdbEntries(database, fdbAccounts, loopAccounts)
 				}

@@ -20,26 +20,22 @@ import (
 // sends the same simple queries: by statements, and by the procedure.
 func (s *suite) infinisql() {
 	engine(s, "InfiniSQL", infinisqlcluster.Starter(infinisql.Prepare), nil, func(address string) {
-		for mode, args := range map[string][]string{"interactive": nil, "procedure": {"--history=false"}} {
-			s.infinisqlMode(address, mode, args)
+		for mode, more := range map[string][]string{"interactive": nil, "procedure": {"--history=false"}} {
+			args := slices.Concat([]string{"--db=" + address, "--mode=" + mode}, more)
+			load := []string{"--scale=1", fmt.Sprintf("--ratio=%[1]d:%[1]d:%[1]d", infinisqlRows), "--count=1"}
+			s.runWorkload("tpcb", slices.Concat(args, load)...)
+			args = append(args, fmt.Sprintf("--clients=%d", loopClients))
+			ours, bare := s.inTurn("tpcb", args, loopClients, func(ctx context.Context, client int) loop {
+				return newSimpleLoop(ctx, address, client, mode == "procedure")
+			})
+			s.row("infinisql "+mode+": client CPU a transaction (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+			s.row("infinisql "+mode+": transactions a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
 		}
 	})
 }
 
 // infinisqlRows are the rows of each of the three tables, so many that few transactions meet.
 const infinisqlRows = 10_000
-
-func (s *suite) infinisqlMode(address, mode string, more []string) {
-	args := slices.Concat([]string{"--db=" + address, "--mode=" + mode}, more)
-	load := slices.Concat(args, []string{"--scale=1", fmt.Sprintf("--ratio=%[1]d:%[1]d:%[1]d", infinisqlRows), "--count=1"})
-	s.runWorkload("tpcb", load...)
-	args = append(args, fmt.Sprintf("--clients=%d", loopClients))
-	ours, bare := s.inTurn("tpcb", args, loopClients, func(ctx context.Context, client int) loop {
-		return newSimpleLoop(ctx, address, client, mode == "procedure")
-	})
-	s.row("infinisql "+mode+": client CPU a transaction (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
-	s.row("infinisql "+mode+": transactions a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
-}
 
 // simpleLoop makes the transaction of tpcb by simple queries.
 type simpleLoop struct {

@@ -24,7 +24,7 @@ func (s *suite) mongodb() {
 		client := try.Must(mongo.Connect(options.Client().ApplyURI(url)))
 		defer func() { _ = client.Disconnect(context.WithoutCancel(s.ctx)) }()
 		data := client.Database("stroppy")
-		s.besideLoop("mongodb", url, []string{"--overdraft-share=0"}, func(ctx context.Context, number int) loop {
+		s.besideLoop("mongodb", url, loopClients, "", []string{"--overdraft-share=0"}, func(ctx context.Context, number int) loop {
 			return newMongoTransfers(ctx, data, number)
 		})
 		args := []string{"--db=" + url, fmt.Sprintf("--clients=%d", loopClients)}

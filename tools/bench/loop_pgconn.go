@@ -17,7 +17,7 @@ import (
 // pgconn, pipelined as ours.
 func (s *suite) cockroach() {
 	engine(s, "cockroach", cockroach.Start, nil, func(url string) {
-		s.besideLoop("cockroach", url, []string{"--mode=pipelined"}, func(ctx context.Context, client int) loop {
+		s.besideLoop("cockroach", url, loopClients, "", []string{"--mode=pipelined"}, func(ctx context.Context, client int) loop {
 			return newPgconnLoop(ctx, "postgres"+url[len("cockroach"):], client)
 		})
 	})

@@ -25,7 +25,7 @@ func (s *suite) voltdb() {
 	params := url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}
 	engine(s, "voltdb", voltdbcluster.Starter(voltdb.Hosts), params, func(url string) {
 		address, _, _ := strings.Cut(url, "?")
-		s.besideLoop("voltdb", url, []string{"--overdraft-share=0"}, func(_ context.Context, client int) loop {
+		s.besideLoop("voltdb", url, loopClients, "", []string{"--overdraft-share=0"}, func(_ context.Context, client int) loop {
 			return newVoltTransfers(address, client)
 		})
 		args := []string{"--db=" + url, "--clients=1", fmt.Sprintf("--in-flight=%d", outstanding)}

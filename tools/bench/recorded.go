@@ -83,12 +83,15 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 	}
 	heap.Init(&begun)
 	tx := history.Transaction{Kind: 1 * history.Numbered, Outcome: history.Committed, Attempts: 1, Ops: make([]history.Op, 2)}
-	a := auditor{out: out.Client(r.clients), accounts: accounts, id: history.NewID(1, uint64(r.clients), 0)}
-	q := inquirer{out: out.Client(r.clients + 1), id: history.NewID(1, uint64(r.clients)+1, 0)}
+	auditor := reader{out: out.Client(r.clients), kind: audit, id: history.NewID(1, uint64(r.clients), 0)}
+	inquirer := reader{out: out.Client(r.clients + 1), kind: inquiry, id: history.NewID(1, uint64(r.clients)+1, 0)}
 	for i := range r.count {
 		t := begun[0]
 		if r.audits > 0 && i%(r.count/r.audits) == 0 {
-			a.audit(t.commit)
+			for i := range accounts {
+				auditor.see(&accounts[i])
+			}
+			auditor.end(t.commit)
 		}
 		tx.ID = history.NewID(1, t.client, t.sequence)
 		tx.Due, tx.Sent, tx.Try, tx.End = t.try, t.try, t.try, t.commit+t.after
@@ -99,7 +102,7 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 		amount := min(1+rng.Int64N(10_000), accounts[from].Value)
 		torn := r.skews > 0 && i%(r.count/r.skews) == r.count/r.skews/2
 		if torn {
-			q.see(&accounts[from])
+			inquirer.see(&accounts[from])
 		}
 		lost := r.lost > 0 && i%(r.count/r.lost) == r.count/r.lost/2
 		for i, n := range [2]uint64{from, to} {
@@ -116,21 +119,12 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 		}
 		try.Check(out.Client(int(t.client)).Append(&tx))
 		if torn {
-			q.see(&accounts[to])
-			q.end(t.commit)
+			inquirer.see(&accounts[to])
+			inquirer.end(t.commit)
 		}
 		begun[0] = next(t.client, t.sequence+1, tx.End)
 		heap.Fix(&begun, 0)
 	}
-}
-
-// auditor is a client that reads all accounts at once.
-type auditor struct {
-	out      *history.ClientWriter
-	accounts []history.Object
-	id       history.ID // of its last audit
-	ops      []history.Op
-	until    int64 // when that ended
 }
 
 // The kinds of the bank, as a history's header declares them.
@@ -139,41 +133,29 @@ const (
 	audit   = 1*history.Numbered | history.ReadOnly | history.Background
 )
 
-func (a *auditor) audit(at int64) {
-	a.id++
-	a.ops = a.ops[:0]
-	for i := range a.accounts {
-		a.ops = append(a.ops, seen(&a.accounts[i]))
-	}
-	began := max(a.until, at-500)
-	a.until = max(began, at+500)
-	try.Check(a.out.Append(&history.Transaction{
-		ID: a.id, Kind: audit, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: a.until, Ops: a.ops,
-	}))
-}
-
-// inquirer is a client that reads one account after the other.
-type inquirer struct {
+// reader is a client that reads accounts: all at once as an audit, or one after the other as an inquiry.
+type reader struct {
 	out   *history.ClientWriter
-	id    history.ID
+	kind  history.Kind
+	id    history.ID // of its last transaction
 	ops   []history.Op
-	until int64
+	until int64 // when that ended
 }
 
-func (q *inquirer) see(a *history.Object) { q.ops = append(q.ops, seen(a)) }
+// see adds an account, as it is now, to the next transaction.
+func (r *reader) see(a *history.Object) {
+	r.ops = append(r.ops, history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
+}
 
-func (q *inquirer) end(at int64) {
-	q.id++
-	began := max(q.until, at-500)
-	q.until = max(began, at+500)
-	try.Check(q.out.Append(&history.Transaction{
-		ID: q.id, Kind: inquiry, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: q.until, Ops: q.ops,
+// end ends the transaction a moment after a commit.
+func (r *reader) end(at int64) {
+	r.id++
+	began := max(r.until, at-500)
+	r.until = max(began, at+500)
+	try.Check(r.out.Append(&history.Transaction{
+		ID: r.id, Kind: r.kind, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: r.until, Ops: r.ops,
 	}))
-	q.ops = q.ops[:0]
-}
-
-func seen(a *history.Object) history.Op {
-	return history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer}
+	r.ops = r.ops[:0]
 }
 
 func (r recording) pick(rng *rand.Rand, accounts []history.Object) uint64 {
@@ -204,43 +186,4 @@ func loaded(folder string) (history.Header, []history.Object) {
 		try.Fail("the sample in %s has too few accounts", folder)
 	}
 	return header, accounts
-}
-
-// checks measures how fast recorded transfers are checked, and in how much memory.
-func (s *suite) checks() {
-	sample := filepath.Join(s.dir, "sample")
-	defer os.RemoveAll(sample)
-	s.command("run", "bank", "--db=memory:", "--seed=1", "--accounts=1000000", "--count=1", "--audits=0", "--warmup=0s", "--out="+sample)
-	for _, c := range []struct {
-		name string
-		recording
-		wanted string
-	}{
-		{"uniform, 16 clients", recording{clients: 16, count: s.transactions}, "≥ 3000000"},
-		{"half on 100 accounts, 4,096 clients", recording{clients: 4096, count: s.transactions, hot: 100}, "≥ 1000000"},
-	} {
-		s.checkRecorded(sample, "check bank: 1,000,000 accounts, "+c.name, c.recording, c.wanted)
-	}
-}
-
-func (s *suite) checkRecorded(sample, name string, r recording, wanted string) {
-	dir := filepath.Join(s.dir, "recorded")
-	defer os.RemoveAll(dir)
-	r.record(sample, dir)
-	// The first check measures the run, which a run does by itself.
-	s.command("check", dir)
-	s.timeCheck(name, "transactions", dir, r.count, wanted, "< 1 GB")
-}
-
-// timeCheck checks a recorded directory several times, each in a process of its own. The shortest time counts,
-// because other programs only add to it.
-func (s *suite) timeCheck(name, unit, dir string, count int, wanted, memory string) {
-	var least usage
-	for range min(s.repeats, 3) {
-		one := s.measure("VALID", s.stroppy, "check", dir)
-		least.least(one)
-	}
-	s.row(name+": "+unit+" per CPU-second", "%.0f", float64(count)/least.cpu, 0, wanted)
-	s.row(name+": "+unit+" a second", "%.0f", float64(count)/least.seconds, 0, "")
-	s.row(name+": memory", "%.0f MB", least.memory/1e6, 0, memory)
 }

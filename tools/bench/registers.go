@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -56,13 +57,12 @@ func (s *suite) register(shape registerShape, awdit, wanted string) {
 	verdict := map[bool]string{false: "VALID", true: "INVALID"}[shape.stale > 0]
 	var ours, peer usage
 	for range min(s.repeats, 3) { // alternately, so that both have the same machine
-		one := s.measure(verdict, s.stroppy, "check", "--format=plume", "--expect=causal", path)
-		ours.least(one)
+		ours.least(s.measure(verdict, nil, s.stroppy, "check", "--format=plume", "--expect=causal", path))
 		if awdit == "" {
 			continue
 		}
 		theirs := map[string]string{"VALID": "Consistent.", "INVALID": "Inconsistent."}[verdict]
-		peer.least(s.measure(theirs, awdit, "check", "--isolation=causal", path))
+		peer.least(s.measure(theirs, nil, awdit, "check", "--isolation=causal", path))
 	}
 	s.row(shape.String()+": seconds", "%.2f", ours.seconds, peer.seconds, wanted)
 	s.row(shape.String()+": CPU seconds", "%.2f", ours.cpu, peer.cpu, "")
@@ -79,24 +79,45 @@ func (u *usage) least(one usage) {
 	u.seconds, u.cpu, u.memory = min(u.seconds, one.seconds), min(u.cpu, one.cpu), min(u.memory, one.memory)
 }
 
-// measure runs a check, whose output must say the verdict.
-func (s *suite) measure(verdict, program string, args ...string) usage {
+// measure runs a check, whose output must say the verdict. Meanwhile it calls watch with the number of the process,
+// unless that is nil.
+func (s *suite) measure(verdict string, watch func(pid int), program string, args ...string) usage {
 	cmd := exec.CommandContext(s.ctx, program, args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
 	began := time.Now()
-	out, err := cmd.Output()
-	took := time.Since(began)
-	if !errors.As(err, new(*exec.ExitError)) {
-		try.Check(err)
+	try.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var tick <-chan time.Time
+	if watch != nil {
+		tick = time.Tick(10 * time.Millisecond)
 	}
-	if !strings.HasPrefix(string(out), verdict) && !strings.Contains(string(out), "\n"+verdict) {
-		try.Fail("%s does not say %s of a history that is so: %s", cmd, verdict, out[max(0, len(out)-500):])
+	for {
+		select {
+		case <-tick:
+			watch(cmd.Process.Pid)
+		case err := <-ended:
+			took := time.Since(began)
+			if !errors.As(err, new(*exec.ExitError)) {
+				try.Check(err)
+			}
+			if text := "\n" + out.String(); !strings.Contains(text, "\n"+verdict) {
+				try.Fail("%s does not say %s of a history that is so: %s", cmd, verdict, text[max(0, len(text)-500):])
+			}
+			used := cmd.ProcessState
+			return usage{took.Seconds(), (used.UserTime() + used.SystemTime()).Seconds(), memoryOf(used)}
+		}
 	}
-	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+}
+
+// memoryOf returns the highest memory of a process that has ended, in bytes.
+func memoryOf(process *os.ProcessState) float64 {
+	used, ok := process.SysUsage().(*syscall.Rusage)
 	if !ok {
 		try.Fail("the memory of a process is not known on this system")
 	}
-	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	return usage{took.Seconds(), cpu, float64(used.Maxrss) * 1024}
+	return float64(used.Maxrss) * 1024
 }
 
 // write writes the history of a store that runs one transaction after another, each of a

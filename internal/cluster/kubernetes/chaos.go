@@ -80,7 +80,7 @@ func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, err
 		x.objects = append(x.objects, o)
 	}
 	if err == nil {
-		err = each(x.objects, func(o *Object) error { return c.api.injected(ctx, o) })
+		err = Each(x.objects, func(_ int, o *Object) error { return c.api.injected(ctx, o) })
 	}
 	if err != nil {
 		healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
@@ -145,7 +145,7 @@ func records(o *Object) string {
 // heal deletes the objects and returns when they are gone, which is after their faults are healed. An object that
 // does not disappear is released by force. This is an error, because nobody has seen its fault end.
 func (x *chaos) heal(ctx context.Context) error {
-	return each(x.objects, func(o *Object) error {
+	return Each(x.objects, func(_ int, o *Object) error {
 		forced := false
 		err := wait.RetryEvery(ctx, removeEvery, func() error {
 			there, err := x.cluster.api.list(ctx, o.GroupVersionKind(), RunLabel+"="+x.cluster.run)

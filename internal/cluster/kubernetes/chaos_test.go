@@ -16,7 +16,8 @@ import (
 // chosen returns a cluster whose pods need not run.
 func chosen(t *testing.T, a *API, run string) *Cluster {
 	t.Helper()
-	c := &Cluster{kind: plain(), api: a, run: run, spec: &Spec{Name: run, Nodes: 3}, pods: &podWatch{}}
+	k := plain()
+	c := &Cluster{kind: k, api: a, run: run, spec: &Spec{Name: run, Nodes: 3, Operator: &k.Operators[0]}, pods: &podWatch{}}
 	for i := range 3 {
 		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: fmt.Sprintf("%s-%d", run, i)})
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	var objects []*Object
 	if asked.selector == "" {
 		c.spec.Name = c.run
-		objects = k.Render(c.spec)
+		objects = c.spec.Operator.Render(c.spec)
 	}
 	if err := c.allowed(ctx, objects); err != nil {
 		return nil, err
@@ -158,10 +159,8 @@ func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err e
 	}
 	what := made{Kinds: kindsOf(objects)}
 	if a.selector == "" {
-		what.Selector = c.kind.Pods(c.spec).String()
-		if c.kind.Secrets != nil {
-			what.Secrets = c.kind.Secrets(c.spec).String()
-		}
+		what.Selector = c.spec.Labels().String()
+		what.Secrets = named(c.spec.Operator.Secrets, c.spec.Name).String()
 	}
 	c.owner, err = c.api.own(ctx, c.run, what)
 	return err
@@ -171,7 +170,7 @@ func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err e
 func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err error) {
 	selector := a.selector
 	if selector == "" {
-		selector = c.kind.Pods(c.spec).String()
+		selector = c.spec.Labels().String()
 	}
 	if c.pods, err = c.api.watchPods(ctx, selector, c.podGone); err != nil {
 		return err
@@ -210,11 +209,15 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 	return ctx.Err()
 }
 
-// namePods finds the nodes' pods. If the operator names them, it waits until all pods exist.
+// namePods finds the nodes' pods, unless they are known. If the operator draws their names, it waits until all pods
+// exist.
 func (c *Cluster) namePods(ctx context.Context) error {
-	if c.kind.Pod(c.spec, 0) != "" {
+	switch {
+	case len(c.spec.Pods) > 0:
+		return nil
+	case c.spec.Operator.PodPrefix != "":
 		for i := range c.spec.Nodes {
-			c.spec.Pods = append(c.spec.Pods, c.kind.Pod(c.spec, i))
+			c.spec.Pods = append(c.spec.Pods, c.spec.Pod(i))
 		}
 		return nil
 	}
@@ -223,10 +226,7 @@ func (c *Cluster) namePods(ctx context.Context) error {
 		if len(all) != c.spec.Nodes {
 			return fmt.Errorf("the operator has made %d of %d pods", len(all), c.spec.Nodes)
 		}
-		c.spec.Pods = nil
-		for _, p := range all {
-			c.spec.Pods = append(c.spec.Pods, p.Name)
-		}
+		c.use(all)
 		return nil
 	})
 }
@@ -247,18 +247,26 @@ func (c *Cluster) adopt(selector string) error {
 	}
 	kind := *c.kind
 	kind.StatefulSet = false
-	kind.Pod = func(_ *Spec, i int) string { return pods[i].Name }
-	c.kind, c.spec.Nodes = &kind, len(pods)
+	c.kind = &kind
+	c.use(pods)
+	if c.spec.Operator.Kind.Empty() {
+		return nil
+	}
 	for i := range kind.Operators { // several may be installed
 		if c.spec.Name = kind.Operators[i].NameOf(pods[0].Labels); c.spec.Name != "" {
 			c.spec.Operator = &kind.Operators[i]
 			return nil
 		}
 	}
-	if len(kind.Operators) > 0 {
-		return errHopeless(fmt.Sprintf("the pod %s lacks the label with the name of its database that operators of k8s/%s set: select other pods by selector=, or use the database's address with --db", pods[0].Name, kind.Name))
+	return errHopeless(fmt.Sprintf("the pod %s lacks the label with the name of its database that operators of k8s/%s set: select other pods by selector=, or use the database's address with --db", pods[0].Name, kind.Name))
+}
+
+// use makes pods the nodes.
+func (c *Cluster) use(pods []*corev1.Pod) {
+	c.spec.Nodes, c.spec.Pods = len(pods), nil
+	for _, p := range pods {
+		c.spec.Pods = append(c.spec.Pods, p.Name)
 	}
-	return nil
 }
 
 // settle makes later pods join the existing cluster, and not form a new one.
@@ -272,7 +280,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 
 // applyAgain applies what the kind renders now.
 func (c *Cluster) applyAgain(ctx context.Context) error {
-	for _, o := range c.kind.Render(c.spec) {
+	for _, o := range c.spec.Operator.Render(c.spec) {
 		if o.GetKind() != statefulSetKind.Kind {
 			continue
 		}
@@ -388,10 +396,8 @@ func (c *Cluster) WaitHealthy(ctx context.Context) error {
 				return err
 			}
 		}
-		if c.kind.Status != nil {
-			if err := c.kind.Status(ctx, c.api, c.spec); err != nil {
-				return err
-			}
+		if err := c.spec.Healthy(ctx, c.api); err != nil {
+			return err
 		}
 		return c.database.Whole(ctx)
 	})
@@ -403,7 +409,7 @@ func (c *Cluster) Deployment() string {
 	if c.spec.Name != c.run {
 		by = "somebody else"
 	}
-	if c.spec.Operator != nil {
+	if c.spec.Operator.Name != "" {
 		by = "the operator " + c.spec.Operator.Name
 	}
 	way := "through the API server"
@@ -423,8 +429,8 @@ func (c *Cluster) Stop() error {
 		if c.meter != nil {
 			c.meter.end()
 		}
-		if c.database != nil {
-			errs = append(errs, c.database.Close())
+		if closer, ok := c.database.(io.Closer); ok {
+			errs = append(errs, closer.Close())
 		}
 		for _, n := range c.nodes {
 			if n.relay != nil {

@@ -34,7 +34,7 @@ func (c *Cluster) Keep() (name, namespace, selector string, err error) {
 		return "", "", "", errors.New("the database was there before and stays anyway")
 	}
 	c.kept = true
-	return c.run, c.api.Namespace, c.kind.Pods(c.spec).String(), nil
+	return c.run, c.api.Namespace, c.spec.Labels().String(), nil
 }
 
 // keep records that the database stays, and removes all other objects of the run. It may be called again.

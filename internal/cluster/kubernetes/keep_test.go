@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
@@ -74,14 +75,15 @@ func testAdopt(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, a, "stroppy-theirs")
 	x.pods = w
 	must(t, x.adopt(labelled))
-	if x.spec.Nodes != 2 || x.kind.Pod(x.spec, 1) != "db-1" {
+	if x.spec.Nodes != 2 || x.spec.Pods[1] != "db-1" {
 		t.Errorf("there are %d nodes", x.spec.Nodes)
 	}
 	kind := *x.kind
 	kind.Operators = []Operator{
-		{Name: "another", NameOf: func(labels map[string]string) string { return labels["another"] }},
-		{Name: "theirs", NameOf: func(labels map[string]string) string { return labels["app"] }},
+		{Name: "another", Kind: chaosKind("Another"), Labels: labels.Set{"another": "NAME"}},
+		{Name: "theirs", Kind: chaosKind("Theirs"), Labels: labels.Set{"app": "NAME"}},
 	}
+	x.spec.Operator = &kind.Operators[0]
 	x.kind = &kind
 	must(t, x.adopt(labelled))
 	if x.spec.Name != "theirs" || x.spec.Operator == nil || x.spec.Operator.Name != "theirs" {

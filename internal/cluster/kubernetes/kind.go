@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,30 +24,16 @@ type Kind struct {
 	Image   string // of the servers, without a version; empty: the operator decides
 	Version string // default version
 	Disk    string // default size of each server's disk, as a quantity
-	// Operators of which one must be installed; of several, the first is used. If it is empty, Kubernetes itself is
-	// enough.
+	// Operators of which one must be installed; of several, the first is used.
 	Operators []Operator
-	// Rights are needed in addition to the rights for Render's objects.
+	// Rights are needed in addition to the rights for the rendered objects.
 	Rights []Right
-	// Render returns the objects to apply, in this order. They are deleted in the same order. They have no run label
-	// yet.
-	Render func(s *Spec) []*Object
-	// Pods returns the labels of the servers' pods and volume claims.
-	Pods func(s *Spec) labels.Set
-	// Secrets returns the labels of secrets that the operator makes and leaves behind; nil if there are none.
-	Secrets func(s *Spec) labels.Set
-	// Pod returns the name of a node's pod. If it is empty, the operator chooses names, and the pods with the labels
-	// are the nodes in the order of their names.
-	Pod func(s *Spec, node int) string
-	// Status returns why the operator does not regard the database as healthy, or nil. It is nil if there is no
-	// operator.
-	Status func(ctx context.Context, a *API, s *Spec) error
 	// Connect returns the database for the addresses (HOST:PORT) of its servers, by node.
 	Connect func(ctx context.Context, a *API, s *Spec, addresses []string) (Database, error)
 	// Unconnected returns a database with the capabilities of Connect's result, for a dry run. Only its leader is
 	// asked for, with a context that has ended.
 	Unconnected func(s *Spec) Database
-	// StatefulSet is set if Render's StatefulSet, with the cluster's name, makes the pods and never replaces them by
+	// StatefulSet is set if a rendered StatefulSet, with the cluster's name, makes the pods and never replaces them by
 	// itself (updateStrategy OnDelete). Then a node can stay down during a fault and can be replaced by an empty one.
 	StatefulSet bool
 	// Direct is set if clients use the pods' own addresses, which Connect checks. Then there are no relays.
@@ -60,21 +48,62 @@ type Kind struct {
 	Check func(s *Spec) error
 }
 
-// Operator makes a database from its own kind of resource.
+// Operator makes a database from its own kind of resource. If it has no Kind, Kubernetes itself is enough.
 type Operator struct {
 	Name    string // its usual name
 	Kind    schema.GroupVersionKind
 	Install string // the command that installs it
-	// NameOf returns the name of an existing database from the labels of its pods, or "" if another operator made
-	// them.
-	NameOf func(labels map[string]string) string
+	// Labels are the labels of the servers' pods and volume claims. NAME in a value stands for the database's
+	// name. An empty value is a label that the pods of another operator have.
+	Labels labels.Set
+	// Secrets are the labels of secrets that the operator makes and leaves behind, in the same form; nil: none.
+	Secrets labels.Set
+	// PodPrefix, with NAME, begins the name of a node's pod. A number follows, which is FirstPod for the first
+	// node. If the prefix is empty, the operator draws names, and the pods with the labels are the nodes in the order
+	// of their names.
+	PodPrefix string
+	FirstPod  int
+	// Render returns the objects to apply, in this order. They are deleted in the same order. They have no run label
+	// yet.
+	Render func(s *Spec) []*Object
+	// Status returns why the operator does not regard the database as healthy, by its resource, or nil.
+	Status func(o *Object, s *Spec) error
 }
 
-// Database is a connected database.
+// nameMark stands for the name of a database in the labels and names that an operator gives its objects.
+const nameMark = "NAME"
+
+// named returns labels of the objects of a database.
+func named(forms labels.Set, name string) labels.Set {
+	set := labels.Set{}
+	for label, form := range forms {
+		if form != "" {
+			set[label] = strings.Replace(form, nameMark, name, 1)
+		}
+	}
+	return set
+}
+
+// NameOf returns the name of an existing database from the labels of its pods, or "" if another operator made them.
+func (o *Operator) NameOf(pod map[string]string) (name string) {
+	for label, form := range o.Labels {
+		before, after, has := strings.Cut(form, nameMark)
+		rest, begins := strings.CutPrefix(pod[label], before)
+		rest, ends := strings.CutSuffix(rest, after)
+		if !begins || !ends || !has && rest != "" {
+			return ""
+		}
+		if has {
+			name = rest
+		}
+	}
+	return name
+}
+
+// Database is a connected database. It may be an io.Closer of what Connect has opened.
 type Database interface {
 	URL() string          // of all servers, in the form that --db takes
 	NodeURL(i int) string // of one server alone
-	Close() error         // closes what Connect has opened
 	// Whole returns an error unless all nodes are members, have caught up and answer.
 	Whole(ctx context.Context) error
 	// Leader returns the node that accepts writes, or cluster.ErrNoLeader.
@@ -104,7 +133,7 @@ type Remade interface {
 type Spec struct {
 	Name     string // name of its objects, random for this run
 	Nodes    int
-	Operator *Operator // the operator that makes it; nil: none
+	Operator *Operator // the operator that makes it; nil in a dry run
 
 	Image, Pull  string // image with its version, and when to pull it
 	Version      string
@@ -202,6 +231,13 @@ func (k *Kind) set(a *asked) func(name, value string) error {
 	}
 }
 
+// PlainSettings returns a check of settings whose names have only letters, digits and marks.
+func PlainSettings(product, marks string) func(name, value string) error {
+	return func(name, value string) error {
+		return cluster.Settings(product, marks, nil, map[string]string{})(name, value)
+	}
+}
+
 // quantity accepts an amount in the notation of Kubernetes.
 func quantity(to *string) func(string) error {
 	return func(value string) error {
@@ -224,11 +260,14 @@ func kindsOf(objects []*Object) (kinds []schema.GroupVersionKind) {
 	return kinds
 }
 
-// operator returns the first of the kind's operators whose resource the API server knows.
+// operator returns the first of the kind's operators that Kubernetes has.
 func (k *Kind) operator(a *API) (*Operator, error) {
 	var install []string
 	for i := range k.Operators {
 		o := &k.Operators[i]
+		if o.Kind.Empty() {
+			return o, nil
+		}
 		there, err := a.has(o.Kind)
 		if err != nil {
 			return nil, fmt.Errorf("look for the operator %s: %w", o.Name, err)
@@ -238,22 +277,75 @@ func (k *Kind) operator(a *API) (*Operator, error) {
 		}
 		install = append(install, fmt.Sprintf("%s (`%s`)", o.Name, o.Install))
 	}
-	if len(install) == 0 {
-		return nil, nil
-	}
 	return nil, fmt.Errorf("no operator for k8s/%s is installed: install %s", k.Name, strings.Join(install, ", or "))
+}
+
+// Labels returns the labels of the servers' pods and volume claims.
+func (s *Spec) Labels() labels.Set { return named(s.Operator.Labels, s.Name) }
+
+// Pod returns the name of a node's pod, unless the operator draws names.
+func (s *Spec) Pod(node int) string {
+	return strings.Replace(s.Operator.PodPrefix, nameMark, s.Name, 1) + strconv.Itoa(s.Operator.FirstPod+node)
+}
+
+// Hosts returns the HOST:PORT of each pod, by its name in a service, for pods of the namespace.
+func (s *Spec) Hosts(service string, port int) string {
+	var hosts []string
+	for _, pod := range s.Pods {
+		hosts = append(hosts, fmt.Sprintf("%s.%s:%d", pod, service, port))
+	}
+	return strings.Join(hosts, ",")
+}
+
+// Resource returns the operator's resource with a specification. Fields whose value is nil are left out.
+func (s *Spec) Resource(spec map[string]any) *Object {
+	prune(spec)
+	return NewObject(s.Operator.Kind.GroupVersion().String(), s.Operator.Kind.Kind, s.Name, map[string]any{"spec": spec})
+}
+
+func prune(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, field any) bool { return field == nil })
+		for _, field := range v {
+			prune(field)
+		}
+	case []any:
+		for _, element := range v {
+			prune(element)
+		}
+	}
+}
+
+// Given returns a value for Resource, or nil if it is empty.
+func Given[T string | map[string]any | []any](value T) any {
+	if len(value) == 0 {
+		return nil
+	}
+	return value
+}
+
+// Made returns the operator's resource from the API server.
+func (s *Spec) Made(ctx context.Context, a *API) (*Object, error) {
+	return a.Get(ctx, s.Operator.Kind, s.Name)
+}
+
+// Healthy returns why the operator does not regard the database as healthy, or nil.
+func (s *Spec) Healthy(ctx context.Context, a *API) error {
+	if s.Operator.Status == nil {
+		return nil
+	}
+	o, err := s.Made(ctx, a)
+	if err != nil {
+		return err
+	}
+	return s.Operator.Status(o, s)
 }
 
 // Resources returns the resource limits of a container, as in its specification.
 func (s *Spec) Resources() map[string]any {
-	amounts := map[string]any{}
-	if s.CPU != "" {
-		amounts["cpu"] = s.CPU
-	}
-	if s.Memory != "" {
-		amounts["memory"] = s.Memory
-	}
-	if len(amounts) == 0 {
+	amounts := map[string]any{"cpu": Given(s.CPU), "memory": Given(s.Memory)}
+	if prune(amounts); len(amounts) == 0 {
 		return map[string]any{}
 	}
 	return map[string]any{"requests": amounts, "limits": amounts}
@@ -261,9 +353,8 @@ func (s *Spec) Resources() map[string]any {
 
 // ClaimSpec returns the specification of a volume claim.
 func (s *Spec) ClaimSpec() map[string]any {
-	claim := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": s.Disk}}}
-	if s.StorageClass != "" {
-		claim["storageClassName"] = s.StorageClass
-	}
+	claim := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": Given(s.StorageClass),
+		"resources": map[string]any{"requests": map[string]any{"storage": s.Disk}}}
+	prune(claim)
 	return claim
 }

@@ -52,9 +52,9 @@ func (n *network) Partition(ctx context.Context, cuts []fault.Cut) (fault.Effect
 	}
 	from := senders(cuts)
 	return n.effect(ctx, specs, from, func(ctx context.Context) (string, error) {
-		return fault.Ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
+		return fault.Ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", Each(from, func(_, i int) error { return seen.silent(ctx, i) })
 	}, func(ctx context.Context) (string, error) {
-		return n.names(from) + " reach the probe again", each(from, func(i int) error { return seen.answers(ctx, i) })
+		return n.names(from) + " reach the probe again", Each(from, func(_, i int) error { return seen.answers(ctx, i) })
 	})
 }
 
@@ -102,14 +102,10 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link fault.Link) (fa
 		return fault.Effect{}, err
 	}
 	before := make([]measured, len(nodes))
-	at := map[int]int{}
-	for i, node := range nodes {
-		at[node] = i
-	}
 	_, err = observe(ctx, func(ctx context.Context) (string, error) {
-		return "", each(nodes, func(i int) (err error) {
-			if before[at[i]], err = seen.measure(ctx, i, link); err == nil && link.Bandwidth > 0 {
-				err = before[at[i]].wide(link.Bandwidth)
+		return "", Each(nodes, func(i, node int) (err error) {
+			if before[i], err = seen.measure(ctx, node, link); err == nil && link.Bandwidth > 0 {
+				err = before[i].wide(link.Bandwidth)
 			}
 			return err
 		})
@@ -117,32 +113,28 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link fault.Link) (fa
 	if err != nil {
 		return fault.Effect{}, fmt.Errorf("measure the links of %s before the fault: %w", n.names(nodes), err)
 	}
-	var mu sync.Mutex
-	var now []string
 	return n.effect(ctx, []map[string]any{degradeSpec(n, nodes, link)}, nodes, func(ctx context.Context) (string, error) {
-		now = nil
-		err := each(nodes, func(i int) error {
-			m, err := seen.measure(ctx, i, link)
+		now := make([]string, len(nodes))
+		err := Each(nodes, func(i, node int) error {
+			m, err := seen.measure(ctx, node, link)
 			if err != nil {
 				return err
 			}
-			mu.Lock()
-			now = append(now, fmt.Sprintf("n%d: %s, before: %s", i, m, before[at[i]]))
-			mu.Unlock()
-			return m.worse(before[at[i]], link)
+			now[i] = fmt.Sprintf("n%d: %s, before: %s", node, m, before[i])
+			return m.worse(before[i], link)
 		})
 		slices.Sort(now)
 		return "from the probe, " + strings.Join(now, ", "), err
 	}, func(ctx context.Context) (string, error) {
-		return n.names(nodes) + " answer the probe as before", each(nodes, func(i int) error {
-			m, err := seen.measure(ctx, i, link)
+		return n.names(nodes) + " answer the probe as before", Each(nodes, func(i, node int) error {
+			m, err := seen.measure(ctx, node, link)
 			switch {
 			case err != nil:
 				return err
 			case link.Bandwidth > 0:
 				return m.wide(link.Bandwidth)
-			case m.worse(before[at[i]], link) == nil:
-				return fmt.Errorf("the link of n%d is not healed: %s", i, m)
+			case m.worse(before[i], link) == nil:
+				return fmt.Errorf("the link of n%d is not healed: %s", node, m)
 			}
 			return nil
 		})

@@ -245,12 +245,12 @@ func (a *API) release(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// each calls f for all elements at once and joins the errors.
-func each[T any](list []T, f func(T) error) error {
+// Each calls f for all elements at once, with their indexes, and joins the errors.
+func Each[T any](list []T, f func(i int, one T) error) error {
 	var group sync.WaitGroup
 	failed := make([]error, len(list))
 	for i, one := range list {
-		group.Go(func() { failed[i] = f(one) })
+		group.Go(func() { failed[i] = f(i, one) })
 	}
 	group.Wait()
 	return errors.Join(failed...)

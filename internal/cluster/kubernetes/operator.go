@@ -55,3 +55,15 @@ func Condition(o *Object, name string) (holds bool, message string) {
 	}
 	return false, ""
 }
+
+// Text returns a text in an object, or "".
+func Text(object map[string]any, path ...string) string {
+	text, _, _ := unstructured.NestedString(object, path...)
+	return text
+}
+
+// Flag reports whether a boolean in an object is set.
+func Flag(object map[string]any, path ...string) bool {
+	set, _, _ := unstructured.NestedBool(object, path...)
+	return set
+}

@@ -173,9 +173,10 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 func plain() *Kind {
 	return &Kind{
 		Name: "plain", Port: 80, Image: "example/plain", Version: "1", Disk: "1Gi", StatefulSet: true,
-		Render: func(s *Spec) []*Object { return []*Object{statefulSet(s), service(s.Name)} },
-		Pods:   func(s *Spec) labels.Set { return labels.Set{RunLabel: s.Name, "app": "plain"} },
-		Pod:    func(s *Spec, i int) string { return fmt.Sprintf("%s-%d", s.Name, i) },
+		Operators: []Operator{{
+			Labels: labels.Set{RunLabel: "NAME", "app": "plain"}, PodPrefix: "NAME-",
+			Render: func(s *Spec) []*Object { return []*Object{statefulSet(s), service(s.Name)} },
+		}},
 		Connect: func(context.Context, *API, *Spec, []string) (Database, error) {
 			return nil, errors.New("there is no server")
 		},
@@ -455,8 +456,8 @@ func testOperator(t *testing.T, c *kubetest.ControlPlane) {
 	if o, err := k.operator(a); err != nil || o == nil || o.Name != "Second" {
 		t.Errorf("the operator is %v, %v", o, err)
 	}
-	k.Operators = nil
-	if o, err := k.operator(a); err != nil || o != nil {
+	k = plain()
+	if o, err := k.operator(a); err != nil || o != &k.Operators[0] {
 		t.Errorf("the operator is %v, %v", o, err)
 	}
 }

@@ -39,108 +39,65 @@ func Kind() *kubernetes.Kind {
 	const install = "https://raw.githubusercontent.com/cockroachdb/cockroach-operator/master/install/"
 	return &kubernetes.Kind{
 		Name: "cockroach", Port: port, Image: "docker.io/cockroachdb/cockroach", Version: "v25.2.2", Disk: "10Gi",
-		Operators: []kubernetes.Operator{
-			{Name: "cockroach-operator", Kind: public, Install: "kubectl apply -f " + install + "crds.yaml -f " + install + "operator.yaml", NameOf: nameOfPublic},
-			{Name: "the CockroachDB operator of its Helm charts", Kind: newer, Install: "helm install crdb-operator oci://registry-1.docker.io/cockroachdb/cockroachdb-operator-chart",
-				NameOf: func(labels map[string]string) string { return labels[clusterLabel] }},
-		},
-		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
-		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
-		Params:      map[string]string{region: "us-east1", account: ""},
-		Settings: func(name, value string) error {
-			return cluster.Settings("CockroachDB", "._", nil, map[string]string{})(name, value)
-		},
+		Operators: []kubernetes.Operator{{
+			Name: "cockroach-operator", Kind: public, Install: "kubectl apply -f " + install + "crds.yaml -f " + install + "operator.yaml",
+			Labels: labels.Set{
+				"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": "NAME", "app.kubernetes.io/component": "database",
+				clusterLabel: "",
+			},
+			PodPrefix: "NAME-", Render: ofPublic, Status: publicStatus,
+		}, {
+			Name: "the CockroachDB operator of its Helm charts", Kind: newer,
+			Install: "helm install crdb-operator oci://registry-1.docker.io/cockroachdb/cockroachdb-operator-chart",
+			Labels:  labels.Set{clusterLabel: "NAME"}, Render: ofNewer, Status: newerStatus,
+		}},
+		Connect: connect, Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
+		Params:   map[string]string{region: "us-east1", account: ""},
+		Settings: kubernetes.PlainSettings("CockroachDB", "._"),
 	}
-}
-
-func nameOfPublic(labels map[string]string) string {
-	if labels[clusterLabel] != "" || labels["app.kubernetes.io/name"] != "cockroachdb" {
-		return ""
-	}
-	return labels["app.kubernetes.io/instance"]
-}
-
-func isNewer(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == newer }
-
-func render(s *kubernetes.Spec) []*kubernetes.Object {
-	if isNewer(s) {
-		return []*kubernetes.Object{ofNewer(s)}
-	}
-	return []*kubernetes.Object{ofPublic(s)}
 }
 
 // ofPublic returns a CrdbCluster of the public operator (apis/v1alpha1/cluster_types.go).
-func ofPublic(s *kubernetes.Spec) *kubernetes.Object {
+func ofPublic(s *kubernetes.Spec) []*kubernetes.Object {
 	claim := s.ClaimSpec()
 	claim["volumeMode"] = "Filesystem"
-	spec := map[string]any{
+	return []*kubernetes.Object{s.Resource(map[string]any{
 		"nodes": int64(s.Nodes), "tlsEnabled": false, "image": map[string]any{"name": s.Image, "pullPolicy": s.Pull},
-		"dataStore": map[string]any{"pvc": map[string]any{"spec": claim}}, "additionalLabels": map[string]any{kubernetes.RunLabel: s.Name},
-	}
-	if amounts := s.Resources(); len(amounts) > 0 {
-		spec["resources"] = amounts
-	}
-	return kubernetes.NewObject(public.GroupVersion().String(), public.Kind, s.Name, map[string]any{"spec": spec})
+		"dataStore": map[string]any{"pvc": map[string]any{"spec": claim}}, "resources": kubernetes.Given(s.Resources()),
+		"additionalLabels": map[string]any{kubernetes.RunLabel: s.Name},
+	})}
 }
 
 // ofNewer returns a CrdbCluster of the newer operator, in one region
 // (cockroachdb-parent/charts/cockroachdb/templates/crdb.yaml of cockroachdb/helm-charts).
-func ofNewer(s *kubernetes.Spec) *kubernetes.Object {
+func ofNewer(s *kubernetes.Spec) []*kubernetes.Object {
 	ours := map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}}
 	container := map[string]any{"name": "cockroachdb", "imagePullPolicy": s.Pull, "resources": s.Resources()}
-	node := map[string]any{
-		"image":                                s.Image,
-		"dataStore":                            map[string]any{"volumeClaimTemplate": map[string]any{"metadata": ours, "spec": s.ClaimSpec()}},
-		"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Delete"},
-		"podTemplate":                          map[string]any{"metadata": ours, "spec": map[string]any{"containers": []any{container}}},
-	}
-	if name := s.Params[account]; name != "" {
-		node["podTemplate"].(map[string]any)["spec"].(map[string]any)["serviceAccountName"] = name
-	}
-	return kubernetes.NewObject(newer.GroupVersion().String(), newer.Kind, s.Name, map[string]any{"spec": map[string]any{
+	pod := map[string]any{"containers": []any{container}, "serviceAccountName": kubernetes.Given(s.Params[account])}
+	return []*kubernetes.Object{s.Resource(map[string]any{
 		"tlsEnabled": false, "regions": []any{map[string]any{"code": s.Params[region], "nodes": int64(s.Nodes)}},
-		"template": map[string]any{"spec": node},
-	}})
+		"template": map[string]any{"spec": map[string]any{
+			"image":                                s.Image,
+			"dataStore":                            map[string]any{"volumeClaimTemplate": map[string]any{"metadata": ours, "spec": s.ClaimSpec()}},
+			"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Delete"},
+			"podTemplate":                          map[string]any{"metadata": ours, "spec": pod},
+		}},
+	})}
 }
 
-// pods returns the labels that each operator gives its pods. A StatefulSet also puts them on its volume claims.
-func pods(s *kubernetes.Spec) labels.Set {
-	if isNewer(s) {
-		return labels.Set{clusterLabel: s.Name}
-	}
-	return labels.Set{"app.kubernetes.io/name": "cockroachdb", "app.kubernetes.io/instance": s.Name, "app.kubernetes.io/component": "database"}
-}
-
-// pod returns the name of a pod; the public operator counts from 0. The newer operator draws names, so pod returns
-// "".
-func pod(s *kubernetes.Spec, node int) string {
-	if isNewer(s) {
-		return ""
-	}
-	return fmt.Sprintf("%s-%d", s.Name, node)
-}
-
-// status returns an error unless the operator reports the database as healthy. The public one has the condition
-// Initialized (apis/v1alpha1/condition_types.go); the newer one has the number of ready nodes.
-func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	if isNewer(s) {
-		o, err := a.Get(ctx, newer, s.Name)
-		if err != nil {
-			return err
-		}
-		reconciled, _, _ := unstructured.NestedBool(o.Object, "status", "reconciled")
-		if ready, _, _ := unstructured.NestedInt64(o.Object, "status", "readyNodes"); !reconciled || ready != int64(s.Nodes) {
-			return fmt.Errorf("its operator reports %d of %d nodes as ready, reconciled: %t", ready, s.Nodes, reconciled)
-		}
-		return nil
-	}
-	o, err := a.Get(ctx, public, s.Name)
-	if err != nil {
-		return err
-	}
+// publicStatus requires the condition Initialized (apis/v1alpha1/condition_types.go).
+func publicStatus(o *kubernetes.Object, _ *kubernetes.Spec) error {
 	if ready, _ := kubernetes.Condition(o, "Initialized"); !ready {
-		said, _, _ := unstructured.NestedString(o.Object, "status", "clusterStatus")
-		return fmt.Errorf("its operator has not initialized it: it reports %q", said)
+		return fmt.Errorf("its operator has not initialized it: it reports %q", kubernetes.Text(o.Object, "status", "clusterStatus"))
+	}
+	return nil
+}
+
+// newerStatus requires that all nodes are ready.
+func newerStatus(o *kubernetes.Object, s *kubernetes.Spec) error {
+	reconciled := kubernetes.Flag(o.Object, "status", "reconciled")
+	if ready, _, _ := unstructured.NestedInt64(o.Object, "status", "readyNodes"); !reconciled || ready != int64(s.Nodes) {
+		return fmt.Errorf("its operator reports %d of %d nodes as ready, reconciled: %t", ready, s.Nodes, reconciled)
 	}
 	return nil
 }
@@ -152,15 +109,11 @@ type database struct {
 }
 
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
-	kind := public
-	if isNewer(s) {
-		kind = newer
-	}
-	o, err := a.Get(ctx, kind, s.Name)
+	o, err := s.Made(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "tlsEnabled"); secure {
+	if kubernetes.Flag(o.Object, "spec", "tlsEnabled") {
 		return nil, fmt.Errorf("the CrdbCluster %s has TLS, and certificates for its clients are not made here: use its address and certificates with --db", s.Name)
 	}
 	d := &database{spec: s}
@@ -188,14 +141,8 @@ func (d *database) NodeURL(i int) string { return cockroach.URLOf(d.servers[i].A
 // InsideURL implements kubernetes.Inside. Both operators have a headless service with the cluster's name, through
 // which pods find each other.
 func (d *database) InsideURL() string {
-	var all []string
-	for _, pod := range d.spec.Pods {
-		all = append(all, fmt.Sprintf("%s.%s:%d", pod, d.spec.Name, port))
-	}
-	return cockroach.URLOf(strings.Join(all, ","))
+	return cockroach.URLOf(d.spec.Hosts(d.spec.Name, port))
 }
-
-func (d *database) Close() error { return nil }
 
 // Leader always returns cluster.ErrNoLeader.
 func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

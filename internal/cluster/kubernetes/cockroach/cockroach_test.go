@@ -100,11 +100,11 @@ func TestServersAreFoundByLabelsAndAddresses(t *testing.T) {
 		"app.kubernetes.io/component=database,app.kubernetes.io/instance=bank,app.kubernetes.io/name=cockroachdb", "crdb.cockroachlabs.com/cluster=bank",
 	} {
 		s := &kubernetes.Spec{Name: "bank", Operator: &k.Operators[i]}
-		if got := k.Pods(s).String(); got != want {
+		if got := s.Labels().String(); got != want {
 			t.Errorf("the labels are %s, want %s", got, want)
 		}
 		for j := range k.Operators { // which may both be there
-			if got := k.Operators[j].NameOf(k.Pods(s)); (got == "bank") != (i == j) {
+			if got := k.Operators[j].NameOf(s.Labels()); (got == "bank") != (i == j) {
 				t.Errorf("by the pods of the operator %d it is called %q by the operator %d", i, got, j)
 			}
 		}

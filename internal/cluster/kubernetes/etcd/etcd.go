@@ -37,11 +37,11 @@ func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "etcd", Port: clientPort, Disk: "1Gi",
 		Image: "gcr.io/etcd-development/etcd", Version: "v3.6.8",
-		Render: render, StatefulSet: true,
-		Pods: func(s *kubernetes.Spec) labels.Set {
-			return labels.Set{kubernetes.RunLabel: s.Name, kubernetes.ComponentLabel: "etcd"}
-		},
-		Pod:     func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
+		StatefulSet: true,
+		Operators: []kubernetes.Operator{{
+			Labels:    labels.Set{kubernetes.RunLabel: "NAME", kubernetes.ComponentLabel: "etcd"},
+			PodPrefix: "NAME-", Render: render,
+		}},
 		Connect: connect, Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
 		Settings: func(name, _ string) error { return etcd.CheckFlag(name) },
 	}
@@ -125,28 +125,20 @@ func peerURL(name string, i int) string {
 
 // database is a connected etcd cluster.
 type database struct {
-	name      string
+	spec      *kubernetes.Spec
 	addresses []string
 }
 
 func connect(_ context.Context, _ *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
-	return &database{s.Name, addresses}, nil
+	return &database{s, addresses}, nil
 }
 
 func (d *database) URL() string { return "etcd://" + strings.Join(d.addresses, ",") }
 
 func (d *database) NodeURL(i int) string { return "etcd://" + d.addresses[i] }
 
-func (d *database) Close() error { return nil }
-
 // InsideURL implements kubernetes.Inside: pods of the namespace find members by name.
-func (d *database) InsideURL() string {
-	var hosts []string
-	for i := range d.addresses {
-		hosts = append(hosts, fmt.Sprintf("%s-%d.%s:%d", d.name, i, d.name, clientPort))
-	}
-	return "etcd://" + strings.Join(hosts, ",")
-}
+func (d *database) InsideURL() string { return "etcd://" + d.spec.Hosts(d.spec.Name, clientPort) }
 
 func (d *database) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
 	return etcd.Ask(ctx, d.addresses[i:i+1], etcd.AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
@@ -241,7 +233,7 @@ func (d *database) Write(ctx context.Context, node int) error {
 // address.
 func (d *database) Rejoin(ctx context.Context, node int) error {
 	others := slices.Delete(slices.Clone(d.addresses), node, node+1)
-	peer := peerURL(d.name, node)
+	peer := peerURL(d.spec.Name, node)
 	_, err := etcd.Ask(ctx, others, etcd.ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 		list, err := c.MemberList(ctx)
 		if err != nil {

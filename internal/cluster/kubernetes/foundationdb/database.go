@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"stroppy/internal/cluster/kubernetes"
 	"stroppy/internal/cluster/wait"
 )
@@ -72,15 +70,15 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 	d := &database{api: a, spec: s, client: client, file: filepath.Join(folder, "fdb.cluster"), lock: wait.NewLock()}
 	var o *kubernetes.Object
 	err = wait.RetryEvery(ctx, askEvery, func() (err error) {
-		if o, err = a.Get(ctx, fdbCluster, s.Name); err == nil {
-			err = reconciled(o)
+		if o, err = s.Made(ctx, a); err == nil {
+			err = status(o, s)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "mainContainer", "enableTls"); secure {
+	if kubernetes.Flag(o.Object, "spec", "mainContainer", "enableTls") {
 		return nil, kubernetes.Hopeless(fmt.Sprintf("the FoundationDBCluster %s has TLS, and its certificates are not read here: use its cluster file with --db", s.Name))
 	}
 	if err := d.follow(o); err != nil {
@@ -89,8 +87,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 	if err := d.reached(ctx); err != nil {
 		return nil, err
 	}
-	mode, _, _ := unstructured.NestedString(o.Object, "spec", "databaseConfiguration", "redundancy_mode")
-	return d.withCopies(mode), nil
+	return d.withCopies(kubernetes.Text(o.Object, "spec", "databaseConfiguration", "redundancy_mode")), nil
 }
 
 // withCopies returns the database with the capabilities of a redundancy mode.
@@ -103,7 +100,7 @@ func (d *database) withCopies(mode string) kubernetes.Database {
 
 // follow writes the operator's current connection string into the clients' file.
 func (d *database) follow(o *kubernetes.Object) error {
-	connection, _, _ := unstructured.NestedString(o.Object, "status", "connectionString")
+	connection := kubernetes.Text(o.Object, "status", "connectionString")
 	switch before := d.connection.Load(); {
 	case connection == "":
 		return errors.New("its operator does not report a connection string")
@@ -166,11 +163,7 @@ func (d *database) Close() error {
 // Whole returns nil if the data and the logs have all their copies, all coordinators answer, and the process of each
 // node has joined.
 func (d *database) Whole(ctx context.Context) error {
-	o, err := d.api.Get(ctx, fdbCluster, d.spec.Name)
-	if err != nil {
-		return err
-	}
-	s, err := d.ask(ctx, o)
+	s, err := d.now(ctx)
 	if err == nil {
 		err = s.whole(d.spares())
 	}
@@ -180,6 +173,15 @@ func (d *database) Whole(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// now asks the cluster for its state through the operator's current connection string.
+func (d *database) now(ctx context.Context) (s state, err error) {
+	o, err := d.spec.Made(ctx, d.api)
+	if err != nil {
+		return s, err
+	}
+	return d.ask(ctx, o)
 }
 
 // spares returns how many nodes of a healthy cluster may be lost.
@@ -312,11 +314,7 @@ func (d replicated) Expendable(ctx context.Context, node int) error {
 }
 
 func (d replicated) Joined(ctx context.Context, node int) error {
-	o, err := d.api.Get(ctx, fdbCluster, d.spec.Name)
-	if err != nil {
-		return err
-	}
-	s, err := d.ask(ctx, o)
+	s, err := d.now(ctx)
 	if err != nil {
 		return err
 	}

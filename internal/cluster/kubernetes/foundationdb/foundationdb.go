@@ -65,21 +65,16 @@ func Kind(client Client) *kubernetes.Kind {
 			Name: "fdb-kubernetes-operator", Kind: fdbCluster,
 			Install: "kubectl apply --server-side" + definition + "clusters.yaml" + definition + "backups.yaml" + definition + "restores.yaml" +
 				" && kubectl apply --namespace NAMESPACE -f " + config + "samples/deployment.yaml",
-			NameOf: func(labels map[string]string) string { return labels[clusterLabel] },
+			Labels: labels.Set{clusterLabel: "NAME"}, Render: render, Status: status,
 		}},
-		Render: render, Status: status,
 		Connect: func(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, _ []string) (kubernetes.Database, error) {
 			return connect(ctx, a, s, client)
 		},
 		Unconnected: func(s *kubernetes.Spec) kubernetes.Database {
 			return (&database{spec: s, lock: wait.NewLock()}).withCopies(s.Params[redundancy])
 		},
-		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{clusterLabel: s.Name} },
-		Pod:    func(*kubernetes.Spec, int) string { return "" },
-		Params: map[string]string{redundancy: "", storage: "ssd", account: "", sidecar: "", coordinators: "names"},
-		Settings: func(name, value string) error {
-			return cluster.Settings("FoundationDB", "_", nil, map[string]string{})(name, value)
-		},
+		Params:   map[string]string{redundancy: "", storage: "ssd", account: "", sidecar: "", coordinators: "names"},
+		Settings: kubernetes.PlainSettings("FoundationDB", "_"),
 		Check: func(s *kubernetes.Spec) error {
 			if err := check(s); err != nil {
 				return err
@@ -133,15 +128,15 @@ func splitImage(image string) (base, tag string) {
 // may share machines, which the scheduler avoids if it can.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
 	chosen := map[string]any{clusterLabel: s.Name}
-	general := map[string]any{"podTemplate": podTemplate(s, chosen), "volumeClaimTemplate": map[string]any{"spec": s.ClaimSpec()}}
-	if len(s.Settings) > 0 {
-		var knobs []any
-		for _, one := range s.Settings {
-			knobs = append(knobs, "knob_"+one[0]+"="+one[1])
-		}
-		general["customParameters"] = knobs
+	var knobs []any
+	for _, one := range s.Settings {
+		knobs = append(knobs, "knob_"+one[0]+"="+one[1])
 	}
-	spec := map[string]any{
+	imageType := "split"
+	if s.Params[account] != "" {
+		imageType = "unified"
+	}
+	return []*kubernetes.Object{s.Resource(map[string]any{
 		"version":               s.Version,
 		"databaseConfiguration": map[string]any{"redundancy_mode": s.Params[redundancy], "storage_engine": s.Params[storage]},
 		"processCounts":         map[string]any{"storage": int64(s.Nodes), "log": int64(-1), "stateless": int64(-1)},
@@ -150,19 +145,20 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 		"labels": map[string]any{
 			"matchLabels": chosen, "resourceLabels": map[string]any{clusterLabel: s.Name, kubernetes.RunLabel: s.Name},
 		},
-		"imageType": "split",
-		"processes": map[string]any{"general": general},
+		"imageType": imageType, "mainContainer": container(s.Image), "sidecarContainer": container(s.Params[sidecar]),
+		"processes": map[string]any{"general": map[string]any{
+			"podTemplate": podTemplate(s, chosen), "volumeClaimTemplate": map[string]any{"spec": s.ClaimSpec()}, "customParameters": kubernetes.Given(knobs),
+		}},
+	})}
+}
+
+// container returns the settings of a container with an image, or nil for the operator's image.
+func container(image string) any {
+	if image == "" {
+		return nil
 	}
-	if s.Params[account] != "" {
-		spec["imageType"] = "unified"
-	}
-	for container, image := range map[string]string{"mainContainer": s.Image, "sidecarContainer": s.Params[sidecar]} {
-		if image != "" {
-			base, tag := splitImage(image)
-			spec[container] = map[string]any{"imageConfigs": []any{map[string]any{"baseImage": base, "tag": tag}}}
-		}
-	}
-	return []*kubernetes.Object{kubernetes.NewObject(fdbCluster.GroupVersion().String(), fdbCluster.Kind, s.Name, map[string]any{"spec": spec})}
+	base, tag := splitImage(image)
+	return map[string]any{"imageConfigs": []any{map[string]any{"baseImage": base, "tag": tag}}}
 }
 
 // podTemplate returns the template that the operator completes.
@@ -189,19 +185,10 @@ func podTemplate(s *kubernetes.Spec, chosen map[string]any) map[string]any {
 	return map[string]any{"spec": spec}
 }
 
-// status returns an error unless the operator reports the database as healthy
-// (api/v1beta2/foundationdbcluster_types.go, CheckReconciliation).
-func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	o, err := a.Get(ctx, fdbCluster, s.Name)
-	if err != nil {
-		return err
-	}
-	return reconciled(o)
-}
-
-// reconciled returns an error if the operator still has work to do. The reached generation does not change when a
-// server fails. Work that has begun since has its generation in a field of its own.
-func reconciled(o *kubernetes.Object) error {
+// status returns an error if the operator still has work to do (api/v1beta2/foundationdbcluster_types.go,
+// CheckReconciliation). The reached generation does not change when a server fails. Work that has begun since has its
+// generation in a field of its own.
+func status(o *kubernetes.Object, _ *kubernetes.Spec) error {
 	health, _, _ := unstructured.NestedMap(o.Object, "status", "health")
 	generations, _, _ := unstructured.NestedMap(o.Object, "status", "generations")
 	var left []string

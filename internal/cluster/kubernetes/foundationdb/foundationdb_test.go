@@ -26,7 +26,7 @@ import (
 // spec returns a checked cluster of nodes.
 func spec(t *testing.T, nodes int, params map[string]string, change func(*kubernetes.Spec)) *kubernetes.Spec {
 	t.Helper()
-	s := &kubernetes.Spec{Name: "bank", Nodes: nodes, Version: "7.3.69", Disk: "100G", Pull: "Never", Params: map[string]string{}}
+	s := &kubernetes.Spec{Name: "bank", Operator: &Kind(Client{}).Operators[0], Nodes: nodes, Version: "7.3.69", Disk: "100G", Pull: "Never", Params: map[string]string{}}
 	for name, value := range Kind(Client{}).Params {
 		s.Params[name] = value
 	}
@@ -146,11 +146,11 @@ func TestUnreconciledStatusIsUnhealthy(t *testing.T) {
 		}
 		o := &kubernetes.Object{Object: map[string]any{"status": map[string]any{"health": health, "generations": generations}}}
 		o.SetGeneration(2)
-		if err := reconciled(o); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+		if err := status(o, nil); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", change, err, says)
 		}
 	}
-	if err := reconciled(&kubernetes.Object{Object: map[string]any{}}); err == nil {
+	if err := status(&kubernetes.Object{Object: map[string]any{}}, nil); err == nil {
 		t.Error("an operator that has said nothing counts")
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
 	"stroppy/internal/cluster/mongodb"
 	"stroppy/internal/cluster/wait"
@@ -42,17 +41,14 @@ func Kind() *kubernetes.Kind {
 		Operators: []kubernetes.Operator{{
 			Name: "MongoDB's community operator", Kind: community,
 			Install: "helm install community-operator community-operator --repo https://mongodb.github.io/helm-charts --namespace NAMESPACE",
-			NameOf:  nameOf,
+			Labels:  labels.Set{"app": service("NAME")}, PodPrefix: "NAME-", Render: ofCommunity, Status: communityStatus,
 		}, {
 			Name: "Percona's operator for MongoDB", Kind: percona,
 			Install: "helm install psmdb-operator psmdb-operator --repo https://percona.github.io/percona-helm-charts --namespace NAMESPACE",
-			NameOf:  perconaNameOf,
+			Labels:  perconaLabels, Secrets: perconaSecrets, PodPrefix: "NAME-" + replicaSet + "-", Render: ofPercona, Status: perconaStatus,
 		}},
-		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, Secrets: perconaSecrets, Check: check,
+		Connect: connect, Check: check, Settings: kubernetes.PlainSettings("MongoDB's configuration file", "._"),
 		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
-		Settings: func(name, value string) error {
-			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
-		},
 	}
 }
 
@@ -61,45 +57,14 @@ func service(resource string) string { return resource + "-svc" }
 
 func secretName(s *kubernetes.Spec) string { return s.Name + "-user" }
 
-// pods returns the labels that each operator gives its pods and volume claims.
-func pods(s *kubernetes.Spec) labels.Set {
-	if isPercona(s) {
-		return perconaPods(s.Name)
-	}
-	return labels.Set{"app": service(s.Name)}
-}
-
-func pod(s *kubernetes.Spec, node int) string {
-	if isPercona(s) {
-		return fmt.Sprintf("%s-%s-%d", s.Name, replicaSet, node)
-	}
-	return fmt.Sprintf("%s-%d", s.Name, node)
-}
-
-func nameOf(labels map[string]string) string {
-	name, is := strings.CutSuffix(labels["app"], service(""))
-	if !is {
-		return ""
-	}
-	return name
-}
-
-// render returns the password and the replica set. Its user is an administrator, who may read the members' state and
-// move leadership.
-func render(s *kubernetes.Spec) []*kubernetes.Object {
-	resource := ofCommunity
-	if isPercona(s) {
-		resource = ofPercona
-	}
-	return []*kubernetes.Object{kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}), resource(s)}
+// userSecret returns the password of the user, who is an administrator and may read the members' state and move
+// leadership.
+func userSecret(s *kubernetes.Spec) *kubernetes.Object {
+	return kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()})
 }
 
 // ofCommunity returns a replica set of MongoDB's own operator.
-func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
-	container := map[string]any{"name": "mongod", "imagePullPolicy": s.Pull, "resources": s.Resources()}
-	if s.Image != "" {
-		container["image"] = s.Image
-	}
+func ofCommunity(s *kubernetes.Spec) []*kubernetes.Object {
 	settings := map[string]any{}
 	for _, one := range s.Settings {
 		settings[one[0]] = scalar(one[1])
@@ -110,7 +75,7 @@ func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	}
 	logs := *s
 	logs.Disk = logsDisk
-	spec := map[string]any{
+	return []*kubernetes.Object{userSecret(s), s.Resource(map[string]any{
 		"members": int64(s.Nodes), "type": "ReplicaSet", "version": cmp.Or(s.Version, communityVersion), "additionalMongodConfig": settings,
 		"security": map[string]any{"authentication": map[string]any{"modes": []any{"SCRAM"}}},
 		"users": []any{map[string]any{
@@ -118,11 +83,12 @@ func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 			"roles": []any{map[string]any{"name": "root", "db": "admin"}}, "scramCredentialsSecretName": s.Name,
 		}},
 		"statefulSet": map[string]any{"spec": map[string]any{
-			"template":             map[string]any{"metadata": map[string]any{"labels": ours}, "spec": map[string]any{"containers": []any{container}}},
+			"template": map[string]any{"metadata": map[string]any{"labels": ours}, "spec": map[string]any{"containers": []any{map[string]any{
+				"name": "mongod", "image": kubernetes.Given(s.Image), "imagePullPolicy": s.Pull, "resources": s.Resources(),
+			}}}},
 			"volumeClaimTemplates": []any{volume("data-volume", s.ClaimSpec()), volume("logs-volume", logs.ClaimSpec())},
 		}},
-	}
-	return kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec})
+	})}
 }
 
 // scalar returns a value in the type of the configuration file. A text that is not the canonical form of a number,
@@ -140,19 +106,15 @@ func scalar(text string) any {
 	return text
 }
 
-// status returns an error unless the operator reports the database as healthy (api/v1/mongodbcommunity_types.go,
-// Running).
-func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	o, err := a.Get(ctx, resource(s), s.Name)
-	if err != nil {
-		return err
-	}
-	if isPercona(s) {
-		return perconaStatus(o)
-	}
-	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase != "Running" {
-		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
-		return fmt.Errorf("its operator reports %q %s", phase, said)
+// communityStatus requires the phase Running (api/v1/mongodbcommunity_types.go).
+func communityStatus(o *kubernetes.Object, _ *kubernetes.Spec) error {
+	return reports(o, "phase", "Running")
+}
+
+// reports returns an error unless a field of the status has a value.
+func reports(o *kubernetes.Object, field, value string) error {
+	if said := kubernetes.Text(o.Object, "status", field); said != value {
+		return fmt.Errorf("its operator reports %q %s", said, kubernetes.Text(o.Object, "status", "message"))
 	}
 	return nil
 }
@@ -163,11 +125,10 @@ type database struct {
 	servers []mongodb.Server
 }
 
-func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
-	var d *database
+func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (d kubernetes.Database, err error) {
 	var cannot unusable
-	err := wait.Retry(ctx, func() error { // the operator reports the members last
-		o, err := a.Get(ctx, resource(s), s.Name)
+	err = wait.Retry(ctx, func() error { // the operator reports the members last
+		o, err := s.Made(ctx, a)
 		if err == nil {
 			d, err = found(ctx, a, o, s.Pods, addresses)
 		}
@@ -182,14 +143,6 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, err
 }
 
-// resource returns the kind of the operator's resource.
-func resource(s *kubernetes.Spec) schema.GroupVersionKind {
-	if isPercona(s) {
-		return percona
-	}
-	return community
-}
-
 // unusable is an error that waiting does not change.
 type unusable string
 
@@ -197,7 +150,7 @@ func (e unusable) Error() string { return string(e) }
 
 // found reads the members' names and the user's password from a resource.
 func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, addresses []string) (*database, error) {
-	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "security", "tls", "enabled"); secure || perconaTLS(o) {
+	if kubernetes.Flag(o.Object, "spec", "security", "tls", "enabled") || kubernetes.Text(o.Object, "spec", "tls", "mode") == "requireTLS" {
 		return nil, unusable(fmt.Sprintf("the %s %s has TLS, and its certificates are not read here: use its address with --db", o.GetKind(), o.GetName()))
 	}
 	users, _, _ := unstructured.NestedSlice(o.Object, "spec", "users")
@@ -217,8 +170,7 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 	if o.GetKind() == percona.Kind {
 		d.set, hosts, err = perconaMembers(o, pods)
 	} else {
-		said, _, _ := unstructured.NestedString(o.Object, "status", "mongoUri")
-		hosts, err = hostsOf(said, pods)
+		hosts, err = hostsOf(kubernetes.Text(o.Object, "status", "mongoUri"), pods)
 	}
 	if err != nil {
 		return nil, err
@@ -232,10 +184,8 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 // accountOf returns the name of a user in a resource, and the name and key of the secret with the password.
 func accountOf(o *kubernetes.Object, user any) (name, secret, key string, err error) {
 	account, _ := user.(map[string]any)
-	name, _, _ = unstructured.NestedString(account, "name")
-	of, _, _ := unstructured.NestedString(account, "db")
-	secret, _, _ = unstructured.NestedString(account, "passwordSecretRef", "name")
-	key, _, _ = unstructured.NestedString(account, "passwordSecretRef", "key")
+	name, of := kubernetes.Text(account, "name"), kubernetes.Text(account, "db")
+	secret, key = kubernetes.Text(account, "passwordSecretRef", "name"), kubernetes.Text(account, "passwordSecretRef", "key")
 	switch {
 	case secret == "":
 		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s has no passwordSecretRef: add one, or use the database's address with --db", name, o.GetKind(), o.GetName()))
@@ -290,8 +240,6 @@ func (d *database) NodeURL(i int) string {
 func (d *database) InsideURL() string {
 	return d.address(d.servers, false, url.Values{"replicaSet": {d.set}})
 }
-
-func (d *database) Close() error { return nil }
 
 func (d *database) Whole(ctx context.Context) error { return mongodb.Healthy(ctx, d.servers) }
 

@@ -83,8 +83,8 @@ func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: "8.0.4", Pull: "Never", Pods: []string{"stroppy-1-0", "stroppy-1-1"}}
-	for _, o := range render(s) {
+	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: "8.0.4", Pull: "Never", Pods: []string{"stroppy-1-0", "stroppy-1-1"}, Operator: &Kind().Operators[0]}
+	for _, o := range s.Operator.Render(s) {
 		if _, err := api.Apply(ctx, s.Name, o); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	if _, err := client.UpdateStatus(ctx, o, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := status(ctx, api, s); err != nil {
+	if err := s.Healthy(ctx, api); err != nil {
 		t.Errorf("it runs, and %v", err)
 	}
 	d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
@@ -156,7 +156,7 @@ func TestMembersAreFoundByTheirPods(t *testing.T) {
 	k := Kind()
 	for i := range k.Operators {
 		for j := range k.Operators { // both may be installed
-			pods := k.Pods(&kubernetes.Spec{Name: "bank", Operator: &k.Operators[i]})
+			pods := (&kubernetes.Spec{Name: "bank", Operator: &k.Operators[i]}).Labels()
 			if got := k.Operators[j].NameOf(pods); (got == "bank") != (i == j) {
 				t.Errorf("by the pods of the operator %d it is called %q by the operator %d", i, got, j)
 			}

@@ -27,39 +27,21 @@ const (
 	defaultSuffix = "svc.cluster.local"
 )
 
-func isPercona(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == percona }
-
-// perconaPods returns the labels of mongod's pods, which their StatefulSet also puts on the volume claims
-// (pkg/naming/labels.go).
-func perconaPods(resource string) labels.Set {
-	return labels.Set{"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": resource, "app.kubernetes.io/component": "mongod"}
-}
-
-func perconaNameOf(labels map[string]string) string {
-	if labels["app.kubernetes.io/name"] != "percona-server-mongodb" || labels["app.kubernetes.io/component"] != "mongod" {
-		return ""
+// perconaLabels are the labels of mongod's pods, which their StatefulSet also puts on the volume claims
+// (pkg/naming/labels.go). perconaSecrets are those of the secrets of a resource, which have no owner. The operator's
+// finalizer removes them, but the operator makes them again after that.
+var (
+	perconaLabels = labels.Set{
+		"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": "NAME", "app.kubernetes.io/component": "mongod",
 	}
-	return labels["app.kubernetes.io/instance"]
-}
-
-// perconaSecrets returns the labels of the secrets of a resource, which have no owner. The operator's finalizer
-// removes them, but the operator makes them again after that.
-func perconaSecrets(s *kubernetes.Spec) labels.Set {
-	if !isPercona(s) {
-		return nil
-	}
-	return labels.Set{"app.kubernetes.io/managed-by": "percona-server-mongodb-operator", "app.kubernetes.io/instance": s.Name}
-}
+	perconaSecrets = labels.Set{"app.kubernetes.io/managed-by": "percona-server-mongodb-operator", "app.kubernetes.io/instance": "NAME"}
+)
 
 // ofPercona returns a replica set without sharding. It may have fewer than three members, an even number of members,
 // and no TLS, which the operator regards as unsafe. Members may share a machine, but the scheduler avoids this.
-func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
-	image := s.Image
-	if image == "" {
-		image = perconaImage + cmp.Or(s.Version, perconaVersion)
-	}
+func ofPercona(s *kubernetes.Spec) []*kubernetes.Object {
 	chosen := map[string]any{}
-	for name, value := range perconaPods(s.Name) {
+	for name, value := range s.Labels() {
 		chosen[name] = value
 	}
 	members := map[string]any{
@@ -68,10 +50,13 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 		"affinity":   map[string]any{"advanced": kubernetes.Apart(chosen)},
 	}
 	if len(s.Settings) > 0 {
-		members["configuration"] = configuration(s.Settings)
+		file, _ := configuration(s.Settings) // verified by check
+		text, _ := json.Marshal(file)        // it contains only texts, numbers and booleans
+		members["configuration"] = string(text)
 	}
-	return kubernetes.NewObject(percona.GroupVersion().String(), percona.Kind, s.Name, map[string]any{"spec": map[string]any{
-		"image": image, "imagePullPolicy": s.Pull, "replsets": []any{members}, "sharding": map[string]any{"enabled": false},
+	return []*kubernetes.Object{userSecret(s), s.Resource(map[string]any{
+		"image": cmp.Or(s.Image, perconaImage+cmp.Or(s.Version, perconaVersion)), "imagePullPolicy": s.Pull,
+		"replsets": []any{members}, "sharding": map[string]any{"enabled": false},
 		"secrets": map[string]any{"users": s.Name + "-system-users"}, "tls": map[string]any{"mode": "disabled"},
 		"unsafeFlags":    map[string]any{"tls": true, "replsetSize": true},
 		"upgradeOptions": map[string]any{"apply": "disabled"},
@@ -79,33 +64,30 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 			"name": user, "db": "admin", "passwordSecretRef": map[string]any{"name": secretName(s), "key": password},
 			"roles": []any{map[string]any{"name": "root", "db": "admin"}},
 		}},
-	}})
+	})}
 }
 
-// configuration returns mongod's configuration file with settings whose names have dots. JSON is YAML.
-func configuration(settings [][2]string) string {
-	file := map[string]any{}
+// configuration returns mongod's configuration file, which may be JSON, with settings whose names have dots. It
+// refuses a setting that is a section of another.
+func configuration(settings [][2]string) (file map[string]any, err error) {
+	file = map[string]any{}
 	for _, one := range settings {
-		_ = unstructured.SetNestedField(file, scalar(one[1]), strings.Split(one[0], ".")...) // verified by check
-	}
-	text, _ := json.Marshal(file) // it contains only texts, numbers and booleans
-	return string(text)
-}
-
-// check refuses settings of which one is a section of another.
-func check(s *kubernetes.Spec) error {
-	file := map[string]any{}
-	for _, one := range s.Settings {
 		path := strings.Split(one[0], ".")
 		_, there, err := unstructured.NestedFieldNoCopy(file, path...)
 		if err == nil && !there {
 			err = unstructured.SetNestedField(file, scalar(one[1]), path...)
 		}
 		if err != nil || there {
-			return &cluster.ParamError{Param: "set." + one[0], Reason: "it conflicts with another setting: one is a section that contains the other; leave one of them out"}
+			return nil, &cluster.ParamError{Param: "set." + one[0], Reason: "it conflicts with another setting: one is a section that contains the other; leave one of them out"}
 		}
 	}
-	return nil
+	return file, nil
+}
+
+// check refuses settings that contradict each other.
+func check(s *kubernetes.Spec) error {
+	_, err := configuration(s.Settings)
+	return err
 }
 
 // perconaMembers returns the name of the pods' replica set, and the members' names for each other by node
@@ -114,10 +96,10 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 	fail := func(what string) (string, []string, error) {
 		return "", nil, unusable(fmt.Sprintf("the PerconaServerMongoDB %s %s: use the database's address with --db", o.GetName(), what))
 	}
-	if sharded, _, _ := unstructured.NestedBool(o.Object, "spec", "sharding", "enabled"); sharded {
+	if kubernetes.Flag(o.Object, "spec", "sharding", "enabled") {
 		return fail("is sharded, and its clients need mongos")
 	}
-	if mode, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSMode"); mode != "" && mode != "Internal" {
+	if mode := kubernetes.Text(o.Object, "spec", "clusterServiceDNSMode"); mode != "" && mode != "Internal" {
 		return fail("has members with names of the mode " + mode)
 	}
 	sets, _, _ := unstructured.NestedSlice(o.Object, "spec", "replsets")
@@ -127,7 +109,7 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 	if only, _ := sets[0].(map[string]any); only["replsetOverrides"] != nil {
 		return fail("has members with names of their own")
 	}
-	suffix, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSSuffix")
+	suffix := cmp.Or(kubernetes.Text(o.Object, "spec", "clusterServiceDNSSuffix"), defaultSuffix)
 	for _, pod := range pods {
 		service := pod[:max(0, strings.LastIndex(pod, "-"))] // name of the StatefulSet and of its service
 		name, is := strings.CutPrefix(service, o.GetName()+"-")
@@ -135,22 +117,12 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 			return fail(fmt.Sprintf("has the pod %s, which is not in the same replica set", pod))
 		}
 		set = name
-		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), cmp.Or(suffix, defaultSuffix), port))
+		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), suffix, port))
 	}
 	return set, hosts, nil
 }
 
-// perconaStatus returns an error unless the operator reports AppStateReady.
-func perconaStatus(o *kubernetes.Object) error {
-	if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state != "ready" {
-		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
-		return fmt.Errorf("its operator reports %q %s", state, said)
-	}
-	return nil
-}
-
-// perconaTLS reports whether the servers of a resource refuse clients without TLS.
-func perconaTLS(o *kubernetes.Object) bool {
-	mode, _, _ := unstructured.NestedString(o.Object, "spec", "tls", "mode")
-	return mode == "requireTLS"
+// perconaStatus requires AppStateReady.
+func perconaStatus(o *kubernetes.Object, _ *kubernetes.Spec) error {
+	return reports(o, "state", "ready")
 }

@@ -26,7 +26,7 @@ func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) <-chan erro
 	ctx, said := t.Context(), make(chan error, 2)
 	secret := func(of string) {
 		o := kubernetes.NewSecret("internal-"+of+"-users", map[string]string{"x": "y"})
-		o.SetLabels(perconaSecrets(&kubernetes.Spec{Name: of, Operator: &kubernetes.Operator{Kind: percona}}))
+		o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "percona-server-mongodb-operator", "app.kubernetes.io/instance": of})
 		_, err := made.Create(ctx, o, metav1.CreateOptions{})
 		said <- err
 	}
@@ -106,10 +106,10 @@ func isMade(t *testing.T, c *kubetest.ControlPlane) {
 func isKnown(t *testing.T, c *kubetest.ControlPlane) {
 	namespace := c.Namespace(t)
 	s := &kubernetes.Spec{Name: "bank", Nodes: 3, Disk: "1Gi", StorageClass: "fast", CPU: "1", Memory: "1Gi", Version: "7.0.18-11", Pull: "Never",
-		Settings: [][2]string{{"net.maxIncomingConnections", "100"}}, Operator: &kubernetes.Operator{Kind: percona}}
+		Settings: [][2]string{{"net.maxIncomingConnections", "100"}}, Operator: &Kind().Operators[1]}
 	client := c.Client.Resource(perconaSets).Namespace(namespace)
 	strict := metav1.CreateOptions{FieldValidation: "Strict", DryRun: []string{"All"}}
-	o := render(s)[1]
+	o := s.Operator.Render(s)[1]
 	if _, err := client.Create(t.Context(), o, strict); err != nil {
 		t.Errorf("its schema refuses it: %v", err)
 	}
@@ -129,11 +129,11 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: communityVersion, Pull: "Never", Operator: &kubernetes.Operator{Kind: percona}}
+	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: communityVersion, Pull: "Never", Operator: &Kind().Operators[1]}
 	for i := range s.Nodes {
-		s.Pods = append(s.Pods, pod(s, i))
+		s.Pods = append(s.Pods, s.Pod(i))
 	}
-	for _, o := range render(s) {
+	for _, o := range s.Operator.Render(s) {
 		if _, err := api.Apply(ctx, s.Name, o); err != nil {
 			t.Fatal(err)
 		}
@@ -151,11 +151,11 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 		}
 	}
 	say("initializing")
-	if err := status(ctx, api, s); err == nil || !strings.Contains(err.Error(), `"initializing" rs0: waiting`) {
+	if err := s.Healthy(ctx, api); err == nil || !strings.Contains(err.Error(), `"initializing" rs0: waiting`) {
 		t.Errorf("it is being made, and its status is %v", err)
 	}
 	say("ready")
-	if err := status(ctx, api, s); err != nil {
+	if err := s.Healthy(ctx, api); err != nil {
 		t.Errorf("it is ready, and %v", err)
 	}
 	secret, err := api.Secret(ctx, secretName(s))
@@ -163,7 +163,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 		t.Fatal(err)
 	}
 	host := func(i int) string {
-		return pod(s, i) + ".stroppy-1-rs0." + namespace + ".svc.cluster.local:27017"
+		return s.Pod(i) + ".stroppy-1-rs0." + namespace + ".svc.cluster.local:27017"
 	}
 	want := "mongodb://" + user + ":" + secret[password] + "@" + host(0) + "," + host(1) + "/" + name + "?authSource=admin&replicaSet=rs0"
 	d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
@@ -200,7 +200,7 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	set := func(overrides map[string]any) map[string]any {
 		return map[string]any{"name": replicaSet, "size": int64(2), "replsetOverrides": overrides}
 	}
-	change([]any{set(map[string]any{pod(s, 0): map[string]any{"host": "elsewhere.test"}})}, "spec", "replsets")
+	change([]any{set(map[string]any{s.Pod(0): map[string]any{"host": "elsewhere.test"}})}, "spec", "replsets")
 	refused("members with names of their own")
 	change([]any{set(nil), map[string]any{"name": "rs1", "size": int64(2)}}, "spec", "replsets")
 	refused("has 2 replica sets")

@@ -10,12 +10,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
 	client "github.com/go-sql-driver/mysql"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -47,15 +45,12 @@ func Kind() *kubernetes.Kind {
 		Name: "mysql", Port: port, Disk: "10Gi",
 		Operators: []kubernetes.Operator{{
 			Name: "mariadb-operator", Kind: mariaDB,
-			Install: "helm install mariadb-operator-crds mariadb-operator-crds --repo https://helm.mariadb.com/mariadb-operator && helm install mariadb-operator mariadb-operator --repo https://helm.mariadb.com/mariadb-operator",
-			NameOf:  func(labels map[string]string) string { return labels["app.kubernetes.io/instance"] },
+			Install:   "helm install mariadb-operator-crds mariadb-operator-crds --repo https://helm.mariadb.com/mariadb-operator && helm install mariadb-operator mariadb-operator --repo https://helm.mariadb.com/mariadb-operator",
+			Labels:    labels.Set{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": "NAME"}, // pkg/builder/labels
+			PodPrefix: "NAME-", Render: render, Status: status,
 		}},
-		Render: render, Status: status, Connect: connect, Settings: checkSetting,
+		Connect: connect, Settings: checkSetting,
 		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
-		Pods: func(s *kubernetes.Spec) labels.Set { // pkg/builder/labels of the operator
-			return labels.Set{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": s.Name}
-		},
-		Pod: func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
 	}
 }
 
@@ -68,21 +63,19 @@ func checkSetting(name, value string) error {
 
 // render returns the superuser's password and the servers.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
-	storage := map[string]any{"size": s.Disk, "pvcRetentionPolicy": map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}}
-	if s.StorageClass != "" {
-		storage["storageClassName"] = s.StorageClass
-	}
 	spec := map[string]any{
-		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "storage": storage, "database": name,
+		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "database": name,
+		"image": kubernetes.Given(s.Image), "resources": kubernetes.Given(s.Resources()),
+		"storage": map[string]any{
+			"size": s.Disk, "storageClassName": kubernetes.Given(s.StorageClass),
+			"pvcRetentionPolicy": map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"},
+		},
 		"rootPasswordSecretKeyRef": map[string]any{"name": secretName(s), "key": password},
 		// The label removes the Secret with the agents' password, to which the operator gives no owner.
 		"inheritMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
 		"startupProbe":    map[string]any{"periodSeconds": int64(10), "failureThreshold": int64(startWithin / (10 * time.Second))},
 	}
-	switch {
-	case s.Image != "":
-		spec["image"] = s.Image
-	case s.Version != "":
+	if s.Image == "" && s.Version != "" {
 		spec["image"] = "docker.io/library/mariadb:" + s.Version
 	}
 	if s.Nodes > 1 {
@@ -96,30 +89,21 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 		}
 		spec["replicasAllowEvenNumber"] = s.Nodes%2 == 0
 	}
-	if amounts := s.Resources(); len(amounts) > 0 {
-		spec["resources"] = amounts
-	}
 	if len(s.Settings) > 0 {
-		lines := []string{"[mariadb]"}
+		lines := "[mariadb]\n"
 		for _, one := range s.Settings {
-			lines = append(lines, one[0]+"="+one[1])
+			lines += one[0] + "=" + one[1] + "\n"
 		}
-		spec["myCnf"] = strings.Join(lines, "\n") + "\n"
+		spec["myCnf"] = lines
 	}
-	return []*kubernetes.Object{
-		kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}),
-		kubernetes.NewObject(mariaDB.GroupVersion().String(), mariaDB.Kind, s.Name, map[string]any{"spec": spec}),
-	}
+	secret := kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()})
+	return []*kubernetes.Object{secret, s.Resource(spec)}
 }
 
 func secretName(s *kubernetes.Spec) string { return s.Name + "-superuser" }
 
 // status returns an error unless the operator reports its condition Ready (pkg/condition/ready.go).
-func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	o, err := a.Get(ctx, mariaDB, s.Name)
-	if err != nil {
-		return err
-	}
+func status(o *kubernetes.Object, _ *kubernetes.Spec) error {
 	if ready, said := kubernetes.Condition(o, "Ready"); !ready {
 		return fmt.Errorf("its operator reports that it is not ready: %q", said)
 	}
@@ -128,27 +112,23 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 
 // database is a connected MariaDB.
 type database struct {
-	resource string // the MariaDB's name
+	spec     *kubernetes.Spec
 	name     string // of the database in the server
 	password string
 	servers  []string
 }
 
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
-	o, err := a.Get(ctx, mariaDB, s.Name)
+	o, err := s.Made(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec"}, path...)...)
-		return value
-	}
-	d := &database{resource: s.Name, name: text("database"), servers: addresses}
-	galera, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "enabled")
+	text := func(path ...string) string { return kubernetes.Text(o.Object, append([]string{"spec"}, path...)...) }
+	d := &database{spec: s, name: text("database"), servers: addresses}
 	switch {
 	case d.name == "":
 		return nil, fmt.Errorf("the MariaDB %s has no database for tables: set its spec.database", s.Name)
-	case len(addresses) > 1 && !galera:
+	case len(addresses) > 1 && !kubernetes.Flag(o.Object, "spec", "galera", "enabled"):
 		return nil, fmt.Errorf("the MariaDB %s replicates without Galera, so it cannot be verified which servers have all commits: use one with Galera", s.Name)
 	}
 	secret, err := a.Secret(ctx, text("rootPasswordSecretKeyRef", "name"))
@@ -159,47 +139,29 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, nil
 }
 
-func (d *database) address(hosts []string, query string) string {
-	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, d.password), Host: strings.Join(hosts, ","), Path: "/" + d.name, RawQuery: query}
+// address returns the URL of servers. If there are several, sessions start with different servers.
+func (d *database) address(hosts string) string {
+	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, d.password), Host: hosts, Path: "/" + d.name, RawQuery: transport}
+	if strings.Contains(hosts, ",") {
+		u.RawQuery += "&spread=true"
+	}
 	return u.String()
 }
 
-func (d *database) URL() string { return d.address(d.servers, transport+spread(d.servers)) }
+func (d *database) URL() string { return d.address(strings.Join(d.servers, ",")) }
 
-func (d *database) NodeURL(i int) string { return d.address(d.servers[i:i+1], transport) }
-
-// spread makes sessions start with different servers, if there are several.
-func spread(servers []string) string {
-	if len(servers) > 1 {
-		return "&spread=true"
-	}
-	return ""
-}
+func (d *database) NodeURL(i int) string { return d.address(d.servers[i]) }
 
 // InsideURL implements kubernetes.Inside: pods of the namespace find servers by name in the operator's internal
 // service (api/v1alpha1/mariadb_keys.go).
-func (d *database) InsideURL() string {
-	hosts := make([]string, len(d.servers))
-	for i := range hosts {
-		hosts[i] = fmt.Sprintf("%s-%d.%s-internal:%d", d.resource, i, d.resource, port)
-	}
-	return d.address(hosts, transport+spread(hosts))
-}
-
-func (d *database) Close() error { return nil }
+func (d *database) InsideURL() string { return d.address(d.spec.Hosts(d.spec.Name+"-internal", port)) }
 
 // Leader always returns cluster.ErrNoLeader, because all servers accept writes.
 func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
 // Whole asks each server whether it accepts writes in a group of all servers.
 func (d *database) Whole(ctx context.Context) error {
-	failed := make([]error, len(d.servers))
-	var group sync.WaitGroup
-	for i := range d.servers {
-		group.Go(func() { failed[i] = d.member(ctx, i) })
-	}
-	group.Wait()
-	return errors.Join(failed...)
+	return kubernetes.Each(d.servers, func(i int, _ string) error { return d.member(ctx, i) })
 }
 
 // member returns why a server does not accept writes, or nil

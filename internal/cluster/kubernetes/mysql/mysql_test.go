@@ -103,7 +103,7 @@ func TestConnectionSettingsAreRejected(t *testing.T) {
 
 // TestServerAddressesInsideAndOutsidePods checks the servers' addresses for clients outside and inside pods.
 func TestServerAddressesInsideAndOutsidePods(t *testing.T) {
-	d := &database{resource: "bank", name: "ledger", password: "p@ss", servers: []string{"127.0.0.1:1", "127.0.0.1:2"}}
+	d := &database{spec: &kubernetes.Spec{Name: "bank", Pods: []string{"bank-0", "bank-1"}}, name: "ledger", password: "p@ss", servers: []string{"127.0.0.1:1", "127.0.0.1:2"}}
 	for got, want := range map[string]string{
 		d.URL():       "mysql://root:p%40ss@127.0.0.1:1,127.0.0.1:2/ledger?tls=preferred&spread=true",
 		d.NodeURL(1):  "mysql://root:p%40ss@127.0.0.1:2/ledger?tls=preferred",

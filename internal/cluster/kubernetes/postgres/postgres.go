@@ -10,11 +10,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -38,26 +36,35 @@ var (
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "postgres", Port: port, Version: "17", Disk: "10Gi",
-		Operators: []kubernetes.Operator{
-			{Name: "CloudNativePG", Kind: cnpgKind, Install: "helm install cnpg cloudnative-pg --repo https://cloudnative-pg.github.io/charts --namespace cnpg-system --create-namespace",
-				NameOf: func(labels map[string]string) string { return labels["cnpg.io/cluster"] }},
-			{Name: "Zalando's Postgres Operator", Kind: zalandoKind, Install: "helm install postgres-operator postgres-operator --repo https://opensource.zalando.com/postgres-operator/charts/postgres-operator",
-				NameOf: func(labels map[string]string) string { return labels["cluster-name"] }},
-		},
-		Rights: []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
-		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
-		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
-		Settings:    func(string, string) error { return nil },
+		Operators: []kubernetes.Operator{{
+			Name: "CloudNativePG", Kind: cnpgKind,
+			Install: "helm install cnpg cloudnative-pg --repo https://cloudnative-pg.github.io/charts --namespace cnpg-system --create-namespace",
+			Labels:  labels.Set{"cnpg.io/cluster": "NAME"}, PodPrefix: "NAME-", FirstPod: 1,
+			// PhaseHealthy (api/v1/cluster_types.go)
+			Render: cloudNativePG, Status: reports("phase", "Cluster in healthy state"),
+		}, {
+			Name: "Zalando's Postgres Operator", Kind: zalandoKind,
+			Install: "helm install postgres-operator postgres-operator --repo https://opensource.zalando.com/postgres-operator/charts/postgres-operator",
+			Labels:  labels.Set{"cluster-name": "NAME"}, PodPrefix: "NAME-",
+			// ClusterStatusRunning (pkg/apis/acid.zalan.do/v1/const.go)
+			Render: zalando, Status: reports("PostgresClusterStatus", "Running"),
+		}},
+		Rights:  []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
+		Connect: connect, Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
+		Settings: func(string, string) error { return nil },
 	}
 }
 
-func isZalando(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == zalandoKind }
+func isZalando(s *kubernetes.Spec) bool { return s.Operator.Kind == zalandoKind }
 
-func render(s *kubernetes.Spec) []*kubernetes.Object {
-	if isZalando(s) {
-		return []*kubernetes.Object{zalando(s)}
+// reports returns a status that requires a field of the resource to have a value.
+func reports(field, value string) func(*kubernetes.Object, *kubernetes.Spec) error {
+	return func(o *kubernetes.Object, _ *kubernetes.Spec) error {
+		if said := kubernetes.Text(o.Object, "status", field); said != value {
+			return fmt.Errorf("its operator reports %q %s", said, kubernetes.Text(o.Object, "status", "phaseReason"))
+		}
+		return nil
 	}
-	return []*kubernetes.Object{cloudNativePG(s)}
 }
 
 // settings returns the requested settings of the server.
@@ -71,85 +78,35 @@ func settings(s *kubernetes.Spec) map[string]any {
 
 // cloudNativePG returns a Cluster in which a majority of the servers acknowledges each commit (cloudnative-pg.io,
 // "Replication").
-func cloudNativePG(s *kubernetes.Spec) *kubernetes.Object {
-	storage := map[string]any{"size": s.Disk}
-	if s.StorageClass != "" {
-		storage["storageClass"] = s.StorageClass
-	}
+func cloudNativePG(s *kubernetes.Spec) []*kubernetes.Object {
 	server := map[string]any{"parameters": settings(s)}
 	if s.Nodes > 1 {
 		server["synchronous"] = map[string]any{"method": "any", "number": int64(s.Nodes / 2), "dataDurability": "required"}
 	}
-	image := s.Image
-	if image == "" {
-		image = "ghcr.io/cloudnative-pg/postgresql:" + s.Version
-	}
-	return kubernetes.NewObject("postgresql.cnpg.io/v1", "Cluster", s.Name, map[string]any{"spec": map[string]any{
-		"instances": int64(s.Nodes), "imageName": image, "imagePullPolicy": s.Pull, "storage": storage, "resources": s.Resources(),
+	return []*kubernetes.Object{s.Resource(map[string]any{
+		"instances": int64(s.Nodes), "imageName": cmp.Or(s.Image, "ghcr.io/cloudnative-pg/postgresql:"+s.Version), "imagePullPolicy": s.Pull,
+		"storage": map[string]any{"size": s.Disk, "storageClass": kubernetes.Given(s.StorageClass)}, "resources": s.Resources(),
 		"postgresql": server, "bootstrap": map[string]any{"initdb": map[string]any{
 			"database": user, "owner": user,
 			"postInitSQL": []any{"GRANT pg_monitor TO " + user}, // for server metrics in the report
 		}},
 		"inheritedMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
-	}})
+	})}
 }
 
 // zalando returns a postgresql whose Patroni runs in strict synchronous mode (postgres-operator.readthedocs.io,
 // "Cluster manifest reference").
-func zalando(s *kubernetes.Spec) *kubernetes.Object {
-	volume := map[string]any{"size": s.Disk}
-	if s.StorageClass != "" {
-		volume["storageClass"] = s.StorageClass
-	}
+func zalando(s *kubernetes.Spec) []*kubernetes.Object {
 	spec := map[string]any{
-		"teamId": user, "numberOfInstances": int64(s.Nodes), "volume": volume,
-		"users": map[string]any{user: []any{"createdb"}}, "databases": map[string]any{user: user},
-		"postgresql": map[string]any{"version": s.Version, "parameters": settings(s)},
+		"teamId": user, "numberOfInstances": int64(s.Nodes), "users": map[string]any{user: []any{"createdb"}}, "databases": map[string]any{user: user},
+		"volume":      map[string]any{"size": s.Disk, "storageClass": kubernetes.Given(s.StorageClass)},
+		"postgresql":  map[string]any{"version": s.Version, "parameters": settings(s)},
+		"dockerImage": kubernetes.Given(s.Image), "resources": kubernetes.Given(s.Resources()),
 	}
 	if s.Nodes > 1 {
 		spec["patroni"] = map[string]any{"synchronous_mode": true, "synchronous_mode_strict": true}
 	}
-	if s.Image != "" {
-		spec["dockerImage"] = s.Image
-	}
-	if amounts := s.Resources(); len(amounts) > 0 {
-		spec["resources"] = amounts
-	}
-	return kubernetes.NewObject("acid.zalan.do/v1", "postgresql", s.Name, map[string]any{"spec": spec})
-}
-
-// pods returns the labels that each operator gives its pods and volume claims.
-func pods(s *kubernetes.Spec) labels.Set {
-	if isZalando(s) {
-		return labels.Set{"cluster-name": s.Name}
-	}
-	return labels.Set{"cnpg.io/cluster": s.Name}
-}
-
-// pod returns the name of a pod. Zalando's operator counts from 0, and CloudNativePG from 1.
-func pod(s *kubernetes.Spec, node int) string {
-	if isZalando(s) {
-		return fmt.Sprintf("%s-%d", s.Name, node)
-	}
-	return fmt.Sprintf("%s-%d", s.Name, node+1)
-}
-
-// status returns an error unless the operator reports the database as healthy: PhaseHealthy of CloudNativePG
-// (api/v1/cluster_types.go), ClusterStatusRunning of Zalando's (pkg/apis/acid.zalan.do/v1/const.go).
-func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	path, well, kind := []string{"status", "phase"}, "Cluster in healthy state", cnpgKind
-	if isZalando(s) {
-		path, well, kind = []string{"status", "PostgresClusterStatus"}, "Running", zalandoKind
-	}
-	o, err := a.Get(ctx, kind, s.Name)
-	if err != nil {
-		return err
-	}
-	if said, _, _ := unstructured.NestedString(o.Object, path...); said != well {
-		reason, _, _ := unstructured.NestedString(o.Object, "status", "phaseReason")
-		return fmt.Errorf("its operator reports %q %s", said, reason)
-	}
-	return nil
+	return []*kubernetes.Object{s.Resource(spec)}
 }
 
 // secretName returns the name of the secret with the owner's name and password.
@@ -200,8 +157,6 @@ func (d *database) NodeURL(i int) string {
 	return d.address(d.servers[i], d.secure+"&target_session_attrs=any")
 }
 
-func (d *database) Close() error { return nil }
-
 // server is a server's own state.
 type server struct {
 	standby  bool
@@ -249,11 +204,10 @@ func (d *database) write(ctx context.Context, i int) (end int64, err error) {
 // askAll asks all servers at once.
 func (d *database) askAll(ctx context.Context) ([]server, []error) {
 	list, failed := make([]server, len(d.servers)), make([]error, len(d.servers))
-	var group sync.WaitGroup
-	for i := range d.servers {
-		group.Go(func() { list[i], failed[i] = d.ask(ctx, i) })
-	}
-	group.Wait()
+	_ = kubernetes.Each(d.servers, func(i int, _ string) error {
+		list[i], failed[i] = d.ask(ctx, i)
+		return nil
+	})
 	return list, failed
 }
 
@@ -278,14 +232,12 @@ func (d *database) Whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var group sync.WaitGroup
-	for i := range list {
-		if i != primary {
-			group.Go(func() { failed[i] = d.follows(ctx, i, end) })
+	return kubernetes.Each(list, func(i int, _ server) error {
+		if i == primary {
+			return nil
 		}
-	}
-	group.Wait()
-	return errors.Join(failed...)
+		return d.follows(ctx, i, end)
+	})
 }
 
 // follows waits until a standby has replayed the log up to a position.

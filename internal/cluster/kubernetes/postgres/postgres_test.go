@@ -65,21 +65,21 @@ func TestResourceNamesDifferByOperator(t *testing.T) {
 		{"stroppy-1-0", "stroppy.stroppy-1.credentials.postgresql.acid.zalan.do", "cluster-name=stroppy-1", "numberOfInstances"},
 	} {
 		s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Disk: "1Gi", Version: "17", Operator: &k.Operators[i]}
-		if got := k.Pod(s, 0); got != want.pod {
+		if got := s.Pod(0); got != want.pod {
 			t.Errorf("the first pod is %s, want %s", got, want.pod)
 		}
 		if got := secretName(s); got != want.secret {
 			t.Errorf("the secret is %s, want %s", got, want.secret)
 		}
-		if got := k.Pods(s).String(); got != want.labels {
+		if got := s.Labels().String(); got != want.labels {
 			t.Errorf("the labels are %s, want %s", got, want.labels)
 		}
-		objects := k.Render(s)
+		objects := s.Operator.Render(s)
 		if n, _, _ := unstructured.NestedInt64(objects[0].Object, "spec", want.path); len(objects) != 1 || n != 3 {
 			t.Errorf("it renders %v", objects)
 		}
 		for j := range k.Operators { // both may be installed
-			if got := k.Operators[j].NameOf(k.Pods(s)); (got == "stroppy-1") != (s.Operator == &k.Operators[j]) {
+			if got := k.Operators[j].NameOf(s.Labels()); (got == "stroppy-1") != (s.Operator == &k.Operators[j]) {
 				t.Errorf("by its pods it is called %q by %s", got, k.Operators[j].Name)
 			}
 		}

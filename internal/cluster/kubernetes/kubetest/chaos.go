@@ -24,16 +24,8 @@ const (
 // The test is skipped if the programs are missing.
 func (n *Node) StartChaosMesh(t testing.TB) {
 	t.Helper()
-	for _, p := range []string{"chaos-controller-manager", "chaos-daemon"} {
-		if _, err := os.Stat(filepath.Join(n.assets, "bin", p)); err != nil {
-			t.Skipf("skipped engine: Chaos Mesh: STROPPY_TEST_KUBERNETES has no %s: run scripts/kubernetes.sh node", p)
-		}
-	}
-	for _, p := range []string{"ipset", "iptables"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("skipped engine: Chaos Mesh: install the Debian package " + p)
-		}
-	}
+	needAssets(t, "Chaos Mesh", "run scripts/kubernetes.sh node", "chaos-controller-manager", "chaos-daemon")
+	needPackages(t, "Chaos Mesh", map[string]string{"ipset": "ipset", "iptables": "iptables"})
 	n.Define(t, ChaosMesh)
 	n.create(t, "v1", "Namespace", "namespaces", "", map[string]any{"metadata": map[string]any{"name": ChaosNamespace}})
 	// The controller finds the daemon of a node through it.
@@ -46,13 +38,9 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 		"--grpc-port="+strconv.Itoa(daemonPort), "--http-port=31766")
 
 	hooks := filepath.Join(n.Dir, "webhooks")
-	must(t, os.Mkdir(hooks, 0o700))
-	certificate, key, err := n.authority.sign(pkix.Name{CommonName: "chaos-mesh"}, loopback)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(hooks, "tls.crt"), certificate, 0o600))
-	must(t, os.WriteFile(filepath.Join(hooks, "tls.key"), key, 0o600))
+	n.authority.write(t, filepath.Join(hooks, "tls"), pkix.Name{CommonName: "chaos-mesh"}, loopback)
 	config := filepath.Join(n.Dir, "chaos.kubeconfig")
-	must(t, n.authority.writeKubeconfig(config, n.Config.Host, "system:chaos-mesh", "system:masters"))
+	n.authority.writeKubeconfig(t, config, n.Config.Host, "system:chaos-mesh", "system:masters")
 	cmd := exec.Command(filepath.Join(n.assets, "bin", "chaos-controller-manager"))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "NAMESPACE="+ChaosNamespace, "TEMPLATE_NAMESPACE="+ChaosNamespace,
 		"CERTS_DIR="+hooks, "WEBHOOK_HOST="+loopback, "WEBHOOK_PORT="+strconv.Itoa(webhookPort),
@@ -72,10 +60,7 @@ const todaPath = daemonPrograms + "/toda"
 // skipped if toda is missing.
 func (n *Node) NeedIOChaos(t testing.TB) {
 	t.Helper()
-	toda := filepath.Join(n.assets, "bin", "toda")
-	if _, err := os.Stat(toda); err != nil {
-		t.Skip("skipped engine: IOChaos: STROPPY_TEST_KUBERNETES has no toda: build it and put it into bin")
-	}
+	toda := filepath.Join(needAssets(t, "IOChaos", "build it and put it into bin", "toda"), "bin", "toda")
 	if err := os.Symlink(toda, todaPath); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
@@ -86,13 +71,8 @@ func (n *Node) NeedIOChaos(t testing.TB) {
 // program is missing.
 func (n *Node) NeedStressChaos(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("stress-ng"); err != nil {
-		t.Skip("skipped engine: StressChaos: install the Debian package stress-ng")
-	}
-	pause := filepath.Join(n.assets, "bin", "chaos-pause")
-	if _, err := os.Stat(pause); err != nil {
-		t.Skip("skipped engine: StressChaos: STROPPY_TEST_KUBERNETES has no chaos-pause: run scripts/kubernetes.sh node")
-	}
+	needPackages(t, "StressChaos", map[string]string{"stress-ng": "stress-ng"})
+	pause := filepath.Join(needAssets(t, "StressChaos", "run scripts/kubernetes.sh node", "chaos-pause"), "bin", "chaos-pause")
 	must(t, os.Symlink(pause, daemonPrograms+"/pause")) // in the node's own mount
 	n.hostSystem = true
 }

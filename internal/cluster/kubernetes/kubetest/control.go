@@ -58,8 +58,8 @@ func Start(t testing.TB) *ControlPlane {
 	return c
 }
 
-// assets returns the folder of the programs, or skips the test.
-func assets(t testing.TB, programs ...string) string {
+// needAssets returns the folder of the programs, or skips the test of an engine if some are missing.
+func needAssets(t testing.TB, engine, hint string, programs ...string) string {
 	t.Helper()
 	folder := os.Getenv("STROPPY_TEST_KUBERNETES")
 	if folder == "" {
@@ -67,19 +67,37 @@ func assets(t testing.TB, programs ...string) string {
 	}
 	for _, p := range programs {
 		if _, err := os.Stat(filepath.Join(folder, "bin", p)); err != nil {
-			t.Skipf("skipped engine: Kubernetes: STROPPY_TEST_KUBERNETES has no %s: build it with scripts/kubernetes.sh", p)
+			t.Skipf("skipped engine: %s: STROPPY_TEST_KUBERNETES has no %s: %s", engine, p, hint)
 		}
 	}
 	return folder
 }
 
+// assets returns the folder of the programs, or skips the test if the programs of a control plane are missing.
+func assets(t testing.TB) string {
+	t.Helper()
+	return needAssets(t, "Kubernetes", "build it with scripts/kubernetes.sh", "etcd", "kube-apiserver")
+}
+
+// needPackages skips the test of an engine if a file, or a program on PATH, of a Debian package is missing.
+func needPackages(t testing.TB, engine string, packages map[string]string) {
+	t.Helper()
+	for file, of := range packages {
+		_, err := os.Stat(file)
+		if !filepath.IsAbs(file) {
+			_, err = exec.LookPath(file)
+		}
+		if err != nil {
+			t.Skipf("skipped engine: %s: install the Debian package %s", engine, of)
+		}
+	}
+}
+
 // newControlPlane makes the folder and the certificates.
 func newControlPlane(t testing.TB, address string) *ControlPlane {
 	t.Helper()
-	c := &ControlPlane{assets: assets(t, "etcd", "kube-apiserver"), address: address, Dir: folder(t)}
-	var err error
-	c.authority, err = newAuthority(c.Dir, address)
-	must(t, err)
+	c := &ControlPlane{assets: assets(t), address: address, Dir: folder(t)}
+	c.authority = newAuthority(t, c.Dir, address)
 	t.Cleanup(func() {
 		for i := len(c.parts) - 1; i >= 0; i-- {
 			if err := c.parts[i].Kill(); err != nil {
@@ -110,7 +128,8 @@ func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	server := c.startServer(t, etcd, port, flags)
 
 	c.Kubeconfig = filepath.Join(c.Dir, "admin.kubeconfig")
-	must(t, c.authority.writeKubeconfig(c.Kubeconfig, c.url(port), "admin", "system:masters"))
+	url := "https://" + net.JoinHostPort(c.address, strconv.Itoa(port))
+	c.authority.writeKubeconfig(t, c.Kubeconfig, url, "admin", "system:masters")
 	c.Config, err = loadKubeconfig(c.Kubeconfig)
 	must(t, err)
 	c.Client, err = dynamic.NewForConfig(c.Config)
@@ -119,10 +138,6 @@ func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	must(t, err)
 	c.answers(t, "kube-apiserver", server, client, c.Config.Host+"/readyz")
 	t.Logf("kube-apiserver ready in %v", time.Since(began).Round(time.Millisecond))
-}
-
-func (c *ControlPlane) url(port int) string {
-	return "https://" + net.JoinHostPort(c.address, strconv.Itoa(port))
 }
 
 func (c *ControlPlane) startEtcd(t testing.TB, port int) {
@@ -143,7 +158,7 @@ func (c *ControlPlane) startServer(t testing.TB, etcd, port int, flags []string)
 		"--bind-address=" + c.address, "--advertise-address=" + c.address, "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + a.path("server.crt"), "--tls-private-key-file=" + a.path("server.key"), "--client-ca-file=" + a.path("ca.crt"),
 		"--authorization-mode=Node,RBAC", "--allow-privileged", "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + a.path("accounts.pub"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + a.path("accounts.key"),
 		"--service-account-signing-key-file=" + a.path("accounts.key"), "--profiling=false",
 		"--kubelet-client-certificate=" + a.path("etcd.crt"), "--kubelet-client-key=" + a.path("etcd.key"),
 	}, flags...)...)
@@ -228,15 +243,7 @@ func must(t testing.TB, err error) {
 // answers waits until a component answers a URL with status 200, or has ended.
 func (c *ControlPlane) answers(t testing.TB, name string, p *host.Process, client *http.Client, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	must(t, wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
-		select {
-		case <-p.Done():
-			cancel() // no attempt will succeed
-			return fmt.Errorf("%s has ended: %w: %s", name, p.Err(), c.logEnd(name))
-		default:
-		}
+	c.await(t, name, p, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return err
@@ -251,5 +258,21 @@ func (c *ControlPlane) answers(t testing.TB, name string, p *host.Process, clien
 			err = fmt.Errorf("%s answers %s: %s", url, answer.Status, text)
 		}
 		return err
+	})
+}
+
+// await waits until a component is ready, or has ended.
+func (c *ControlPlane) await(t testing.TB, name string, p *host.Process, ready func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	must(t, wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
+		select {
+		case <-p.Done():
+			cancel() // no attempt will succeed
+			return fmt.Errorf("%s has ended: %w: %s", name, p.Err(), c.logEnd(name))
+		default:
+			return ready(ctx)
+		}
 	}))
 }

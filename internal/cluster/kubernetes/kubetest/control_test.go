@@ -92,7 +92,7 @@ func TestKilledTestLeavesNoControlPlane(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
-	assets(t, "etcd", "kube-apiserver")
+	assets(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledTestLeavesNoControlPlane$")
 	cmd.Env = append(os.Environ(), name+"=yes")
 	out, err := cmd.StdoutPipe()

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"fmt"
-	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -33,23 +32,13 @@ func MariaDB(t testing.TB) Image {
 	t.Helper()
 	programs := []string{"/usr/sbin/mariadbd", "/usr/lib/libgalera_smm.so"}
 	scripts := []string{"/usr/bin/wsrep_sst_rsync", "/usr/bin/wsrep_sst_common"}
-	for of, file := range map[string]string{"mariadb-server": programs[0], "galera-4": programs[1], "rsync": "/usr/bin/rsync"} {
-		if _, err := os.Stat(file); err != nil {
-			t.Skip("skipped engine: mariadb: install the Debian package " + of)
-		}
-	}
+	needPackages(t, "mariadb", map[string]string{programs[0]: "mariadb-server", programs[1]: "galera-4", "/usr/bin/rsync": "rsync"})
 	for _, tool := range transferTools {
 		if path, err := exec.LookPath(tool); err == nil {
 			programs = append(programs, path)
 		}
 	}
-	i := Image{Name: MariaDBImage, User: "65532:65532", Files: WithLibraries(t, programs...),
-		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\nmysql:x:65532:65532::/tmp:/bin/sh\n", "/etc/group": "mysql:x:65532:\n"},
-		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
-	for _, file := range append(scripts, "/usr/share/mysql") {
-		i.Files[file] = file
-	}
-	return i
+	return imageOf(t, MariaDBImage, "mysql", "/usr/sbin:/usr/bin:/sbin:/bin", programs, append(scripts, "/usr/share/mysql"))
 }
 
 // serveMariaDB starts a Galera server on the volume of a pod. The first server of a new cluster creates it. Every

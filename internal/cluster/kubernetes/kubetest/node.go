@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 )
 
 // Addresses in the node's network namespace.
@@ -65,20 +63,14 @@ func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 // onNode skips the test if no node can be started.
 func onNode(t testing.TB) {
 	t.Helper()
-	folder := assets(t, "etcd", "kube-apiserver")
+	assets(t)
 	if os.Getenv("STROPPY_TEST_KUBERNETES_NODE") != "on" {
 		t.Skip("skipped engine: Kubernetes node: make test-kubernetes starts one")
 	}
-	for _, p := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "coredns", "pause"} {
-		if _, err := os.Stat(filepath.Join(folder, "bin", p)); err != nil {
-			t.Skipf("skipped engine: Kubernetes node: STROPPY_TEST_KUBERNETES has no %s: run scripts/kubernetes.sh node", p)
-		}
-	}
-	for program, of := range map[string]string{"containerd": "containerd", "runc": "runc", "/usr/lib/cni/bridge": "containernetworking-plugins", "ip": "iproute2"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("skipped engine: Kubernetes node: install the Debian package " + of)
-		}
-	}
+	needAssets(t, "Kubernetes node", "run scripts/kubernetes.sh node", "kubelet", "kube-controller-manager", "kube-scheduler", "coredns", "pause")
+	needPackages(t, "Kubernetes node", map[string]string{
+		"containerd": "containerd", "runc": "runc", "/usr/lib/cni/bridge": "containernetworking-plugins", "ip": "iproute2",
+	})
 	if os.Geteuid() != 0 {
 		t.Skip("skipped engine: Kubernetes node: run as root")
 	}
@@ -130,7 +122,7 @@ func (n *Node) startNode(t testing.TB, images []Image) {
 	a, server := n.authority, n.Config.Host
 	as := func(file, user string, groups ...string) string {
 		path := filepath.Join(n.Dir, file+".kubeconfig")
-		must(t, a.writeKubeconfig(path, server, user, groups...))
+		a.writeKubeconfig(t, path, server, user, groups...)
 		return "--kubeconfig=" + path
 	}
 	n.run(t, "kube-controller-manager", as("controllers", "system:kube-controller-manager", "system:masters"), "--leader-elect=false", "--bind-address=127.0.0.1",
@@ -142,17 +134,7 @@ func (n *Node) startNode(t testing.TB, images []Image) {
 	must(t, os.WriteFile(config, []byte(n.kubeletConfig()), 0o600))
 	kubelet := n.run(t, "kubelet", as("kubelet", "system:node:"+nodeName, "system:nodes"), "--config="+config,
 		"--root-dir="+filepath.Join(n.Dir, "kubelet"), "--hostname-override="+nodeName, "--node-ip="+nodeAddress)
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	must(t, wait.RetryEvery(ctx, 100*time.Millisecond, func() error {
-		select {
-		case <-kubelet.Done():
-			cancel()
-			return fmt.Errorf("kubelet has ended: %w: %s", kubelet.Err(), n.logEnd("kubelet"))
-		default:
-		}
-		return n.nodeReady(ctx)
-	}))
+	n.await(t, "kubelet", kubelet, n.nodeReady)
 	t.Logf("node ready in %v", time.Since(began).Round(time.Millisecond))
 }
 

@@ -39,7 +39,7 @@ func TestPodsRunOnNode(t *testing.T) {
 // etcdImage returns an image of the etcd that the API server uses.
 func etcdImage(t *testing.T) Image {
 	t.Helper()
-	return Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{"/usr/local/bin/etcd": filepath.Join(assets(t, "etcd"), "bin", "etcd")}}
+	return Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{"/usr/local/bin/etcd": filepath.Join(assets(t), "bin", "etcd")}}
 }
 
 // startEtcd makes a cluster of three by the names of its pods. It is ready when each member answers.

@@ -156,12 +156,6 @@ func (c *ControlPlane) Left(t testing.TB, namespace string, resources ...schema.
 	}
 }
 
-// AccountConfig returns the path of a kubeconfig with a token of an existing service account.
-func (c *ControlPlane) AccountConfig(t testing.TB, namespace, account string) (kubeconfig string) {
-	t.Helper()
-	return c.token(t, namespace, account)
-}
-
 // readYAML reads the documents of a YAML file.
 func readYAML(path string) (list []*unstructured.Unstructured, err error) {
 	file, err := os.Open(path)
@@ -219,13 +213,13 @@ func (c *ControlPlane) account(t testing.TB, namespace, role, within string, rul
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": namespace}},
 		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": role, "name": name},
 	})
-	return c.token(t, namespace, name)
+	return c.AccountConfig(t, namespace, name)
 }
 
 const authorization = rbacv1.GroupName + "/v1"
 
-// token writes a kubeconfig of a service account.
-func (c *ControlPlane) token(t testing.TB, namespace, account string) (kubeconfig string) {
+// AccountConfig returns the path of a kubeconfig with a token of an existing service account.
+func (c *ControlPlane) AccountConfig(t testing.TB, namespace, account string) (kubeconfig string) {
 	t.Helper()
 	request := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": account},
@@ -239,7 +233,7 @@ func (c *ControlPlane) token(t testing.TB, namespace, account string) (kubeconfi
 		t.Fatalf("the API server gave no token for the service account %s: %v", account, err)
 	}
 	path := filepath.Join(c.Dir, namespace+"-"+account+".kubeconfig")
-	must(t, c.authority.writeConfig(path, c.Config.Host, account, &api.AuthInfo{Token: token}, namespace))
+	c.authority.writeConfig(t, path, c.Config.Host, account, &api.AuthInfo{Token: token}, namespace)
 	return path
 }
 

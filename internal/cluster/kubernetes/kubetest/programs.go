@@ -44,14 +44,22 @@ func PostgreSQL(t testing.TB, name string) Image {
 		// psql is a script in Debian's /usr/bin, and a program in this folder.
 		programs = append(programs, filepath.Join(bin, program))
 	}
-	i := Image{
-		Name: name, Files: WithLibraries(t, programs...), User: "65532:65532",
-		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\npostgres:x:65532:65532::/tmp:/bin/sh\n", "/etc/group": "postgres:x:65532:\n"},
-		Env:   []string{"PATH=" + bin + ":/bin"},
-	}
 	version := filepath.Base(filepath.Dir(bin))
-	for _, folder := range []string{filepath.Join("/usr/lib/postgresql", version, "lib"), filepath.Join("/usr/share/postgresql", version), "/usr/share/zoneinfo"} {
-		i.Files[folder] = folder
+	return imageOf(t, name, "postgres", bin+":/bin", programs,
+		[]string{filepath.Join("/usr/lib/postgresql", version, "lib"), filepath.Join("/usr/share/postgresql", version), "/usr/share/zoneinfo"})
+}
+
+// imageOf returns an image with programs of this machine and their libraries, and with files and folders, each at its
+// own path. It runs as a user with the number 65532.
+func imageOf(t testing.TB, name, user, path string, programs, files []string) Image {
+	t.Helper()
+	user += ":x:65532:"
+	i := Image{
+		Name: name, Files: WithLibraries(t, programs...), User: "65532:65532", Env: []string{"PATH=" + path},
+		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\n" + user + "65532::/tmp:/bin/sh\n", "/etc/group": user + "\n"},
+	}
+	for _, file := range files {
+		i.Files[file] = file
 	}
 	return i
 }

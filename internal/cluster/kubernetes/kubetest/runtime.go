@@ -2,27 +2,21 @@ package kubetest
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 )
 
 const pauseImage = "stroppy.test/pause:3.10"
@@ -58,17 +52,7 @@ state = "/run/containerd"
     conf_dir = "`+network+`"
 `), 0o600))
 	p := n.runCommand(t, "containerd", exec.Command("containerd", "--config", config))
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	must(t, wait.RetryEvery(ctx, 50*time.Millisecond, func() error {
-		select {
-		case <-p.Done():
-			cancel()
-			return fmt.Errorf("containerd has ended: %w: %s", p.Err(), n.logEnd("containerd"))
-		default:
-		}
-		return ctr(ctx, "version")
-	}))
+	n.await(t, "containerd", p, func(ctx context.Context) error { return ctr(ctx, "version") })
 }
 
 // ctr runs a command of containerd's client.
@@ -85,20 +69,16 @@ func (n *Node) Load(t testing.TB, images ...Image) {
 	t.Helper()
 	for _, image := range images {
 		file := filepath.Join(n.Dir, "image.tar")
-		must(t, image.write(file))
+		image.write(t, file)
 		must(t, ctr(t.Context(), "images", "import", file))
 		must(t, os.Remove(file))
 	}
 }
 
 // write writes the image in the format of docker save: one layer, the configuration, and the list.
-func (i *Image) write(file string) error {
-	layer := file + ".layer"
-	defer os.Remove(layer)
-	sum, err := i.writeLayer(layer)
-	if err != nil {
-		return fmt.Errorf("make the image %s: %w", i.Name, err)
-	}
+func (i *Image) write(t testing.TB, file string) {
+	t.Helper()
+	layer := i.layer(t)
 	env := i.Env
 	if !slices.ContainsFunc(env, func(one string) bool { return strings.HasPrefix(one, "PATH=") }) {
 		env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, env...)
@@ -106,109 +86,56 @@ func (i *Image) write(file string) error {
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": env, "WorkingDir": "/"},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + sum}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	list, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{i.Name}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	w := tar.NewWriter(out)
-	for _, one := range []struct {
-		name string
-		text []byte
-	}{{"config.json", config}, {"manifest.json", list}} {
-		if err := writeText(w, one.name, one.text); err != nil {
-			return err
-		}
-	}
-	return errors.Join(writeFile(w, "layer.tar", layer), w.Close(), out.Close())
+	must(t, err)
+	must(t, os.WriteFile(file, tarOf(t, func(w *tar.Writer) {
+		writeFile(t, w, "config.json", 0o644, config)
+		writeFile(t, w, "manifest.json", 0o644, list)
+		writeFile(t, w, "layer.tar", 0o644, layer)
+	}), 0o600))
 }
 
-// writeLayer writes the layer and returns its hash.
-func (i *Image) writeLayer(file string) (sum string, err error) {
-	out, err := os.Create(file)
-	if err != nil {
-		return "", err
-	}
-	defer out.Close()
-	hash := sha256.New()
-	w := tar.NewWriter(io.MultiWriter(out, hash))
-	made := map[string]bool{}
-	folders := func(name string) error { // the folders above a file
-		for at := range name {
-			if name[at] != '/' || made[name[:at]] {
-				continue
-			}
-			made[name[:at]] = true
-			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name[:at] + "/", Mode: 0o755}); err != nil {
+// layer returns the files of the image. The runtime makes the folders above them.
+func (i *Image) layer(t testing.TB) []byte {
+	t.Helper()
+	return tarOf(t, func(w *tar.Writer) {
+		must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}))
+		for name, text := range i.Texts {
+			writeFile(t, w, strings.TrimPrefix(name, "/"), 0o644, []byte(text))
+		}
+		for name, root := range i.Files {
+			must(t, filepath.WalkDir(root, func(source string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				info, err := os.Stat(source) // a link counts as the file that it leads to
+				if err != nil || !info.Mode().IsRegular() {
+					return err // a link to a folder, or a socket
+				}
+				text, err := os.ReadFile(source)
+				writeFile(t, w, strings.TrimPrefix(name+strings.TrimPrefix(source, root), "/"), int64(info.Mode().Perm()|0o444), text)
 				return err
-			}
+			}))
 		}
-		return nil
-	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}); err != nil {
-		return "", err
-	}
-	made["tmp"] = true
-	for _, name := range slices.Sorted(maps.Keys(i.Texts)) {
-		at := strings.TrimPrefix(name, "/")
-		if err := errors.Join(folders(at), writeText(w, at, []byte(i.Texts[name]))); err != nil {
-			return "", err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(i.Files)) {
-		root, at := i.Files[name], strings.TrimPrefix(name, "/")
-		err := filepath.WalkDir(root, func(source string, entry fs.DirEntry, err error) error {
-			below, errRel := filepath.Rel(root, source)
-			if err := errors.Join(err, errRel); err != nil || entry.IsDir() {
-				return err
-			}
-			target := path.Join(at, filepath.ToSlash(below))
-			return errors.Join(folders(target), writeFile(w, target, source))
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	if err := errors.Join(w.Close(), out.Close()); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	})
 }
 
-func writeText(w *tar.Writer, name string, text []byte) error {
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-		return err
-	}
+// tarOf returns an archive.
+func tarOf(t testing.TB, fill func(w *tar.Writer)) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	fill(w)
+	must(t, w.Close())
+	return text.Bytes()
+}
+
+func writeFile(t testing.TB, w *tar.Writer, name string, mode int64, text []byte) {
+	t.Helper()
+	must(t, w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(text))}))
 	_, err := w.Write(text)
-	return err
-}
-
-// writeFile writes a file, or the file that a link leads to.
-func writeFile(w *tar.Writer, name, source string) error {
-	in, err := os.Open(source)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return nil // a link to a folder, or a socket
-	}
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: int64(info.Mode().Perm() | 0o444), Size: info.Size()}); err != nil {
-		return err
-	}
-	_, err = io.Copy(w, in)
-	return err
+	must(t, err)
 }

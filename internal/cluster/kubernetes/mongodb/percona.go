@@ -28,8 +28,8 @@ const (
 )
 
 // perconaLabels are the labels of mongod's pods, which their StatefulSet also puts on the volume claims
-// (pkg/naming/labels.go). perconaSecrets are those of the secrets of a resource, which have no owner. The operator's
-// finalizer removes them, but the operator makes them again after that.
+// (pkg/naming/labels.go). perconaSecrets are the labels of the secrets of a resource, which have no owner. The
+// operator's finalizer removes these secrets, but the operator makes them again after that.
 var (
 	perconaLabels = labels.Set{
 		"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": "NAME", "app.kubernetes.io/component": "mongod",

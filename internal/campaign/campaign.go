@@ -225,7 +225,7 @@ func (c *Campaign) resume() error {
 func (c *Campaign) drawSeed() error {
 	drawn := session.Config{}
 	drawn.Seed = c.Book.Seed
-	err := c.app.DrawSeed(&drawn, true)
+	err := c.app.DrawSeed(&drawn)
 	c.Book.Seed = drawn.Seed
 	return err
 }

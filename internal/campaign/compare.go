@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"stroppy/internal/exit"
-	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
@@ -90,7 +89,7 @@ func (c *Compared) Plan() ([]Outline, error) {
 	sides := make([]Outline, len(c.sides))
 	for i, side := range c.sides {
 		side.Seed = c.Book.Seed // as in the first round
-		rows, err := c.app.Outline("run", &side, run.Steps{Load: true, Check: !side.NoCheck})
+		rows, err := c.app.Outline("run", &side)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Book.Names[i], err)
 		}

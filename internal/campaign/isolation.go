@@ -160,13 +160,10 @@ func (i *Isolation) finish() error {
 
 // verdict implements list: the matrix has a verdict of its own.
 func (i *Isolation) verdict(err error) error {
-	switch {
-	case err != nil || i.Matrix.Verdict == "valid":
+	if err != nil {
 		return err
-	case i.Matrix.Verdict == "invalid":
-		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", i.Matrix.Reason))
 	}
-	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", i.Matrix.Reason))
+	return exit.Judged(i.Matrix.Verdict, i.Matrix.Reason)
 }
 
 // schedules runs the schedules at all levels. The database is the one that is named, a cluster
@@ -358,7 +355,9 @@ func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, erro
 	for _, one := range own {
 		settings = append(settings, scenario.Setting{Key: one[0], Value: one[1], Source: "the load of the matrix"})
 	}
-	return i.app.Configure(settings, "")
+	config, err := i.app.Configure(settings, "")
+	config.NoLoad = false // whatever a variable says
+	return config, err
 }
 
 // took implements list. A run that could not be carried out has no result for its level.

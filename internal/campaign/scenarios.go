@@ -11,7 +11,6 @@ import (
 
 	"stroppy/internal/exit"
 	"stroppy/internal/report"
-	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
@@ -168,7 +167,7 @@ func (w *Scenarios) Plan() (list []Outline, err error) {
 		err := p.refused
 		var rows [][2]string
 		if err == nil {
-			rows, err = w.app.Outline("run", &p.config, run.Steps{Load: true, Check: !p.config.NoCheck})
+			rows, err = w.app.Outline("run", &p.config)
 		}
 		if err != nil {
 			rows = [][2]string{{"could not run", w.app.Reasons(err)[0]}}

@@ -11,7 +11,6 @@ import (
 	"stroppy/internal/pace"
 	"stroppy/internal/registry"
 	"stroppy/internal/report"
-	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
@@ -245,7 +244,7 @@ func (w *Sweep) Plan() ([]Outline, error) {
 	}
 	step := w.config
 	step.Out = ""
-	rows, err := w.app.Outline("sweep", &step, run.Steps{Load: true, Check: !step.NoCheck})
+	rows, err := w.app.Outline("sweep", &step)
 	if err != nil {
 		return nil, err
 	}

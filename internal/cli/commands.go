@@ -39,59 +39,60 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 		}
-		steps := run.Steps{Load: !config.NoLoad, Check: !config.NoCheck}
-		if *dry {
-			return a.dryRun("run", &config, steps)
-		}
-		return a.drive("run", &config, steps)
+		return a.drive("run", &config, *dry)
 	}
 	return c
 }
 
 // payCommand returns the second step of the bank test under one of its names.
 func (a *app) payCommand(name string) *cobra.Command {
-	c := &cobra.Command{Use: name, Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
-	if name != "pay" {
-		c.Short, c.Annotations = "The same as pay", map[string]string{sameAs: "pay"}
-	}
+	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
+	asNamed(c, name)
 	absent := keys("workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	a.outputFlags(c)
 	dry := dryRunFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		config, err := read(nil)
+		config, err := oneStep(read, "pay")
 		if err == nil {
-			err = onlySteps(&config, "pay")
-		}
-		if err == nil {
-			config.DB = config.RunDatabase("")
 			err = config.MustExist(config.DB)
 		}
-		if err != nil && *dry {
+		switch {
+		case err != nil && *dry:
 			return exit.With(exit.Usage, err)
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
-		if *dry {
-			return a.dryRun("pay", &config, run.Steps{})
-		}
-		return a.drive("pay", &config, run.Steps{})
+		config.NoLoad, config.NoCheck = true, true
+		return a.drive("pay", &config, *dry)
 	}
 	return c
 }
 
-// onlySteps returns an error if the configured workload does not support single steps.
-func onlySteps(c *session.Config, command string) error {
-	if c.WorkloadSpec().Steps {
-		return nil
+// asNamed gives a command its other name, if that is asked for.
+func asNamed(c *cobra.Command, name string) {
+	if same := c.Use; same != name {
+		c.Use, c.Short, c.Annotations = name, "The same as "+same, map[string]string{sameAs: same}
 	}
-	return exit.Usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
 }
 
-// drive carries out run and pay.
-func (a *app) drive(command string, config *session.Config, steps run.Steps) error {
-	if err := a.DrawSeed(config, steps.Load); err != nil {
+// oneStep reads the configuration of a single step. It returns an error if the workload does not support single steps.
+func oneStep(read func(args []string, idle ...string) (session.Config, error), command string) (session.Config, error) {
+	c, err := read(nil)
+	if err == nil && !c.WorkloadSpec().Steps {
+		err = exit.Usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
+	}
+	c.DB = c.RunDatabase("")
+	return c, err
+}
+
+// drive carries out run and pay, or prints their plan.
+func (a *app) drive(command string, config *session.Config, dry bool) error {
+	if dry {
+		rows, err := a.Outline(command, config)
+		return a.printPlan([]campaign.Outline{{Head: "Plan of `stroppy " + command + "`; nothing was started.", Rows: rows}}, err)
+	}
+	if err := a.DrawSeed(config); err != nil {
 		return err
 	}
 	servers, err := a.OpenLive(config)
@@ -101,7 +102,7 @@ func (a *app) drive(command string, config *session.Config, steps run.Steps) err
 	s := a.Begin(servers.Feed)
 	servers.Open(s.Note)
 	defer s.Stop()
-	result, dir, err := a.Conduct(s, command, config, steps)
+	result, dir, err := a.Conduct(s, command, config)
 	s.Stop()
 	if result == nil {
 		if config.DB != "" {
@@ -110,7 +111,7 @@ func (a *app) drive(command string, config *session.Config, steps run.Steps) err
 		servers.Fail(a.Reasons(err)[0])
 		return err
 	}
-	err = errors.Join(a.finish(result, dir, config.JSON, !steps.Check), err)
+	err = errors.Join(a.finish(result, dir, config.JSON, config.NoCheck), err)
 	servers.End(dir)
 	return err
 }
@@ -138,10 +139,8 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 func judgement(result *report.Result, unasked bool) error {
 	objectives := result.ObjectivesStatus()
 	switch {
-	case result.Verdict == "invalid":
-		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", result.Reason))
-	case result.Verdict != "valid" && !unasked:
-		return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", result.Reason))
+	case result.Verdict == "invalid", result.Verdict != "valid" && !unasked:
+		return exit.Judged(result.Verdict, result.Reason)
 	case objectives == report.ObjectiveMissed:
 		return exit.With(exit.Missed, errors.New(result.ObjectivesText()))
 	case objectives == report.ObjectiveUnknown:
@@ -170,24 +169,18 @@ func (a *app) printJSON(value any) error {
 
 // popCommand returns the first step of the bank test under one of its names.
 func (a *app) popCommand(name string) *cobra.Command {
-	c := &cobra.Command{Use: name, Short: "Load a bank for pay", Args: noArguments}
-	if name != "pop" {
-		c.Short, c.Annotations = "The same as pop", map[string]string{sameAs: "pop"}
-	}
+	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
+	asNamed(c, name)
 	always := keys("db", "seed", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) || inSteps(k) && k.Data })
 	c.RunE = func(*cobra.Command, []string) error {
-		config, err := read(nil)
-		if err == nil {
-			err = onlySteps(&config, "pop")
-		}
-		if err == nil {
-			err = a.DrawSeed(&config, true)
+		config, err := oneStep(read, "pop")
+		if config.NoLoad = false; err == nil {
+			err = a.DrawSeed(&config)
 		}
 		if err != nil {
 			return err
 		}
-		config.DB = config.RunDatabase("")
 		return a.pop(&config)
 	}
 	return c
@@ -240,9 +233,6 @@ func (a *app) reportCommand() *cobra.Command {
 	open := c.Flags().Bool("open", false, "open the page in a browser, too")
 	out := c.Flags().StringP("out", "o", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		if err := noneEmpty(c); err != nil {
-			return err
-		}
 		if err := knownFormat(c, format, *asJSON); err != nil {
 			return err
 		}

@@ -47,24 +47,30 @@ func (a *app) compareCommand() *cobra.Command {
 	dry := dryRunFlag(c)
 	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`; one that was interrupted goes on")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		if err := noneEmpty(c); err != nil {
-			return err
-		}
+		times, err := rounds(*repeat)
 		if err := knownFormat(c, format, false); err != nil {
 			return err
 		}
-		times, err := strconv.Atoi(*repeat)
 		switch {
 		case len(args) == 0, len(args) == 1 && len(databases) < 2:
 			return exit.Usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
 		case len(args)*max(len(databases), 1) > mostSides:
 			return exit.Usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
-		case err != nil || times < 1 || times > mostRepeats:
-			return exit.Usagef("--repeat %q is not a number from 1 to %d", *repeat, mostRepeats)
+		case err != nil:
+			return err
 		}
 		return a.compare(args, databases, times, *out, *format, *dry)
 	}
 	return c
+}
+
+// rounds parses the value of --repeat.
+func rounds(text string) (int, error) {
+	times, err := strconv.Atoi(text)
+	if err != nil || times < 1 || times > mostRepeats {
+		return 0, exit.Usagef("--repeat %q is not a number from 1 to %d", text, mostRepeats)
+	}
+	return times, nil
 }
 
 // repeated is a flag that adds a setting for each use.

@@ -60,9 +60,6 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
 	c.Flags().SortFlags = false
 	return func(args []string, idle ...string) (session.Config, error) {
-		if err := noneEmpty(c); err != nil {
-			return session.Config{}, err
-		}
 		var given []scenario.Setting
 		if len(args) > 0 {
 			given = append(given, scenario.Setting{Key: "workload", Value: args[0], Source: "the workload"})

@@ -7,21 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/campaign"
-	"stroppy/internal/run"
-	"stroppy/internal/session"
 )
 
 func dryRunFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dry-run", false, "print the plan, and refuse what would be refused; nothing is started, connected to or kept")
-}
-
-// dryRun prints the plan of a run.
-func (a *app) dryRun(command string, config *session.Config, steps run.Steps) error {
-	rows, err := a.Outline(command, config, steps)
-	if err != nil {
-		return err
-	}
-	return a.printPlan([]campaign.Outline{{Head: "Plan of `stroppy " + command + "`; nothing was started.", Rows: rows}}, nil)
 }
 
 // printPlan prints a plan, or returns err.

@@ -70,13 +70,7 @@ func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
 	if err := write(a.Stdout); err != nil {
 		return err
 	}
-	switch result.Verdict {
-	case check.Valid.String():
-		return nil
-	case check.Invalid.String():
-		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", result.Reason))
-	}
-	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", result.Reason))
+	return exit.Judged(result.Verdict, result.Reason)
 }
 
 // inFile adds the action and the file to an error. An error in the content of the file is a usage error.
@@ -112,9 +106,6 @@ func (a *app) exportCommand() *cobra.Command {
 	name := c.Flags().String("format", "", "the `FORM`; 'stroppy list formats' shows them")
 	out := c.Flags().StringP("out", "o", "", "write into this new `FILE`; to standard output if not given")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		if err := noneEmpty(c); err != nil {
-			return err
-		}
 		if *name == "" {
 			return exit.Usagef("`%s` needs a form: give --format FORM; 'stroppy list formats' shows them", c.CommandPath())
 		}

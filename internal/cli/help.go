@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/exit"
+	"stroppy/internal/foreign"
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/output"
@@ -261,16 +262,16 @@ func showExamples(c *cobra.Command, all map[string]string) {
 }
 
 func (a *app) listCommand() *cobra.Command {
-	kinds := []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"}
+	kinds := setting.Names(lists(), func(l list) string { return l.kind })
 	return &cobra.Command{
-		Use: "list workloads|databases|clusters|faults|checks|scenarios|formats", Short: "List what this build knows", ValidArgs: kinds,
-		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks, scenarios and formats"),
+		Use: "list " + strings.Join(kinds, "|"), Short: "List what this build knows", ValidArgs: kinds,
+		Args: takes(1, 1, "takes one of "+listed(kinds)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			lines, err := list(args[0], kinds)
-			if err != nil {
-				return err
+			at := slices.Index(kinds, args[0])
+			if at < 0 {
+				return exit.Usagef("%q cannot be listed; %s", args[0], spelling.Hint(args[0], kinds, listMeanings, "take "+setting.Or(kinds)))
 			}
-			return writeList(a.Stdout, lines, a.textOptions("").Width)
+			return writeList(a.Stdout, lists()[at].lines(), a.textOptions("").Width)
 		},
 	}
 }
@@ -295,47 +296,54 @@ func writeList(w io.Writer, lines []listLine, width int) error {
 // listMeanings maps other words to the kinds of lists.
 var listMeanings = map[string]string{"db": "databases", "dbs": "databases", "engines": "databases", "nemesis": "faults", "nemeses": "faults", "tests": "workloads"}
 
-// list returns the lines of a list of this build.
-func list(kind string, kinds []string) (lines []listLine, err error) {
-	switch kind {
-	case "workloads":
-		for _, w := range registry.Workloads() {
-			lines = append(lines, listLine{w.Name + "  ", w.About})
-		}
-	case "databases":
-		lines = databaseLines()
-	case "clusters":
-		lines = clusterLines()
-	case "faults":
-		for _, f := range nemesis.List() {
-			lines = append(lines, listLine{"", f[0]}, listLine{"      ", f[1]})
-		}
-	case "checks":
-		for i, w := range registry.Workloads() {
-			if i > 0 {
-				lines = append(lines, listLine{}, listLine{"", "Of the workload " + w.Name + ":"})
-			}
-			lines = append(lines, about(w.Checks)...)
-			if i == 0 {
-				lines = append(lines, about(run.Checks())...)
-			}
-		}
-	case "scenarios":
-		lines = scenarioLines()
-	case "formats":
-		for _, f := range registry.Formats() {
-			lines = append(lines, listLine{fmt.Sprintf("%-15s ", f.Name), f.About})
-		}
-	default:
-		err = exit.Usagef("%q cannot be listed; %s", kind, spelling.Hint(kind, kinds, listMeanings, "take "+setting.Or(kinds)))
-	}
-	return lines, err
+// list is a list of what this build knows.
+type list struct {
+	kind  string
+	lines func() []listLine
 }
 
-// about returns the lines of declared checks.
-func about(list []check.Declared) (lines []listLine) {
-	for _, c := range list {
-		lines = append(lines, listLine{fmt.Sprintf("%-15s ", c.Name), c.About})
+func lists() []list {
+	return []list{
+		{"workloads", func() []listLine {
+			return linesOf(registry.Workloads(), func(w workload.Spec) listLine { return listLine{w.Name + "  ", w.About} })
+		}},
+		{"databases", databaseLines},
+		{"clusters", clusterLines},
+		{"faults", faultLines},
+		{"checks", checkLines},
+		{"scenarios", scenarioLines},
+		{"formats", func() []listLine {
+			return linesOf(registry.Formats(), func(f foreign.Format) listLine { return listLine{fmt.Sprintf("%-15s ", f.Name), f.About} })
+		}},
+	}
+}
+
+// linesOf returns a line for each value.
+func linesOf[T any](values []T, line func(T) listLine) (lines []listLine) {
+	for _, v := range values {
+		lines = append(lines, line(v))
+	}
+	return lines
+}
+
+func faultLines() (lines []listLine) {
+	for _, f := range nemesis.List() {
+		lines = append(lines, listLine{"", f[0]}, listLine{"      ", f[1]})
+	}
+	return lines
+}
+
+// checkLines returns the lines of the checks of each workload. The first list also has the checks of all clusters.
+func checkLines() (lines []listLine) {
+	about := func(c check.Declared) listLine { return listLine{fmt.Sprintf("%-15s ", c.Name), c.About} }
+	for i, w := range registry.Workloads() {
+		if i > 0 {
+			lines = append(lines, listLine{}, listLine{"", "Of the workload " + w.Name + ":"})
+		}
+		lines = append(lines, linesOf(w.Checks, about)...)
+		if i == 0 {
+			lines = append(lines, linesOf(run.Checks(), about)...)
+		}
 	}
 	return lines
 }
@@ -358,76 +366,69 @@ func completeValues(c *cobra.Command) {
 		completeValues(below)
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if complete := flagValues(c, f); complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, complete) // each flag is registered once
-		}
+		_ = c.RegisterFlagCompletionFunc(f.Name, completing(func(c *cobra.Command, word string) ([]string, cobra.ShellCompDirective) {
+			return flagValues(c, f, word) // each flag is registered once
+		}))
 	})
-	if c.ValidArgsFunction != nil || len(c.ValidArgs) > 0 {
-		return
+	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 {
+		c.ValidArgsFunction = completing(argumentValues)
 	}
+}
+
+// completing completes a word from the values that begin with it.
+func completing(values func(c *cobra.Command, word string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		list, then := values(c, word)
+		return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return !strings.HasPrefix(one, word) }), then
+	}
+}
+
+// argumentValues returns the values of a command's arguments.
+func argumentValues(c *cobra.Command, _ string) ([]string, cobra.ShellCompDirective) {
 	switch c.Name() {
 	case "run", "sweep":
-		c.ValidArgsFunction = fixed(func(string) []string { return registry.Workloads().Names() }, cobra.ShellCompDirectiveNoFileComp)
+		return registry.Workloads().Names(), cobra.ShellCompDirectiveNoFileComp
 	case "up", "down":
-		c.ValidArgsFunction = fixed(func(string) []string { return clusterNames() }, cobra.ShellCompDirectiveNoFileComp)
+		return clusterNames(), cobra.ShellCompDirectiveNoFileComp
 	case "compare":
-		c.ValidArgsFunction = fixed(func(string) []string { return session.ScenarioNames() }, cobra.ShellCompDirectiveDefault)
+		return session.ScenarioNames(), cobra.ShellCompDirectiveDefault
 	case "check", "export", "history", "report":
-		c.ValidArgsFunction = fixed(nil, cobra.ShellCompDirectiveFilterDirs)
-	default:
-		c.ValidArgsFunction = cobra.NoFileCompletions
+		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fixed completes a word from a list, which is made on demand.
-func fixed(list func(word string) []string, then cobra.ShellCompDirective) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, word string) (words []string, directive cobra.ShellCompDirective) {
-		if list == nil {
-			return nil, then
-		}
-		for _, one := range list(word) {
-			if strings.HasPrefix(one, word) {
-				words = append(words, one)
-			}
-		}
-		return words, then
-	}
-}
-
-// flagValues returns the completion of a flag's value; nil: the shell offers files.
-func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
-	none, open := cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace
-	of := func(list ...string) cobra.CompletionFunc { return fixed(func(string) []string { return list }, none) }
-	key, ofSetting := f.Value.(*keyFlag)
+// flagValues returns the values of a flag; by default the shell offers files.
+func flagValues(c *cobra.Command, f *pflag.Flag, word string) ([]string, cobra.ShellCompDirective) {
+	const none, open = cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	switch f.Name {
 	case "arrival": // of a sweep no setting
-		return of(pace.Uniform.String(), pace.Poisson.String())
+		return []string{pace.Uniform.String(), pace.Poisson.String()}, none
 	case "cluster":
-		return fixed(func(string) []string { return clusterNames() }, none)
+		return clusterNames(), none
 	case "db":
-		return fixed(func(string) []string { return schemePrefixes() }, open)
+		return setting.Names(registry.Databases(), func(d registry.Database) string { return d.Schemes[0] + ":" }), open
 	case "expect":
-		return fixed(func(string) []string { return levelNames() }, none)
+		return setting.Names(isolation.Levels(), isolation.Level.String), none
 	case "format":
-		return of(formatNames(c.Name())...)
+		return formatNames(c.Name()), none
 	case "isolation", "level":
-		return fixed(func(string) []string { return isolationNames(c.Flags()) }, none)
+		return isolationNames(c.Flags()), none
 	case "nemesis":
-		return fixed(nemesis.Continuations, open)
+		return nemesis.Continuations(word), open
 	case "out":
 		if c.Name() != "export" { // which writes a file
-			return fixed(nil, cobra.ShellCompDirectiveFilterDirs)
+			return nil, cobra.ShellCompDirectiveFilterDirs
 		}
-		return nil
 	case "over":
-		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes=", "scenarios="} }, open)
+		return []string{"rate", "clients=", "nodes=", "scenarios="}, open
 	case "scenario":
-		return fixed(func(string) []string { return session.ScenarioNames() }, cobra.ShellCompDirectiveDefault)
+		return session.ScenarioNames(), cobra.ShellCompDirectiveDefault
 	}
-	if ofSetting {
-		return of(key.key.Choices...)
+	if key, ofSetting := f.Value.(*keyFlag); ofSetting {
+		return key.key.Choices, none
 	}
-	return nil
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // isolationNames returns the isolation levels of the database in the other flags, or the usual levels.
@@ -444,26 +445,8 @@ func isolationNames(flags *pflag.FlagSet) []string {
 	return []string{"read uncommitted", "read committed", "repeatable read", "snapshot", "serializable"}
 }
 
-func clusterNames() (names []string) {
-	for _, k := range registry.ClusterKinds() {
-		names = append(names, k.Name)
-	}
-	return names
-}
-
-// schemePrefixes returns the URL schemes of the databases, with the colon.
-func schemePrefixes() (list []string) {
-	for _, d := range registry.Databases() {
-		list = append(list, d.Schemes[0]+":")
-	}
-	return list
-}
-
-func levelNames() (names []string) {
-	for _, l := range isolation.Levels() {
-		names = append(names, l.String())
-	}
-	return names
+func clusterNames() []string {
+	return setting.Names(registry.ClusterKinds(), func(k registry.ClusterKind) string { return k.Name })
 }
 
 // scenarioLines returns the lines of the built-in scenarios.
@@ -479,13 +462,10 @@ func scenarioLines() (lines []listLine) {
 }
 
 // formatNames returns the values of a command's --format.
-func formatNames(command string) (names []string) {
+func formatNames(command string) []string {
 	switch command {
 	case "check", "export":
-		for _, f := range registry.Formats() {
-			names = append(names, f.Name)
-		}
-		return names
+		return setting.Names(registry.Formats(), func(f foreign.Format) string { return f.Name })
 	case "isolation":
 		return []string{"text", "markdown"}
 	}

@@ -16,11 +16,8 @@ import (
 // TestListFitsTheTerminal checks that no line of a list is wider than the terminal, and that a row is one line
 // without a terminal.
 func TestListFitsTheTerminal(t *testing.T) {
-	for _, kind := range []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"} {
-		lines, err := list(kind, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, l := range lists() {
+		kind, lines := l.kind, l.lines()
 		var wide, narrow strings.Builder
 		if err := errors.Join(writeList(&wide, lines, 0), writeList(&narrow, lines, 80)); err != nil {
 			t.Fatal(err)

@@ -43,9 +43,6 @@ func (a *app) historyCommand() *cobra.Command {
 		if err := mustBeDirectory(args[0]); err != nil {
 			return err
 		}
-		if err := noneEmpty(c); err != nil {
-			return err
-		}
 		near.timed = c.Flags().Changed("within")
 		switch flags := c.Flags(); {
 		case near.id == "" && (flags.Changed("count") || flags.Changed("within")):

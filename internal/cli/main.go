@@ -55,8 +55,9 @@ func (a *app) root() *cobra.Command {
 			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
 			"`stroppy run bank` does the whole job on an embedded database.",
 		SilenceUsage: true, SilenceErrors: true,
-		Version: registry.Version(),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:           registry.Version(),
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return noneEmpty(c) },
 	}
 	root.SetVersionTemplate("stroppy {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take

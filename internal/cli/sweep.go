@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strconv"
-
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/campaign"
@@ -34,9 +32,6 @@ func (a *app) sweepCommand() *cobra.Command {
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		if err := noneEmpty(c); err != nil {
-			return err
-		}
 		if *over == "" {
 			return exit.Usagef("`%s` needs --over: rate, clients, nodes or scenarios, such as --over clients=1,2,4,8", c.CommandPath())
 		}
@@ -49,9 +44,9 @@ func (a *app) sweepCommand() *cobra.Command {
 		if err != nil {
 			return exit.With(exit.Usage, err)
 		}
-		times, err := strconv.Atoi(*repeat)
-		if err != nil || times < 1 || times > mostRepeats {
-			return exit.Usagef("--repeat %q is not a number from 1 to %d", *repeat, mostRepeats)
+		times, err := rounds(*repeat)
+		if err != nil {
+			return err
 		}
 		if c.Flags().Changed("repeat") {
 			spec.Repeat = times

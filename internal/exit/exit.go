@@ -26,6 +26,17 @@ func (e *Error) Unwrap() error { return e.err }
 // With returns err as an error that ends the program with an exit code.
 func With(code int, err error) error { return &Error{code, err} }
 
+// Judged returns the error of a verdict with its reason; nil if the verdict is valid.
+func Judged(verdict, reason string) error {
+	switch verdict {
+	case "valid":
+		return nil
+	case "invalid":
+		return With(Invalid, fmt.Errorf("invalid: %s", reason))
+	}
+	return With(Unknown, fmt.Errorf("unknown: %s", reason))
+}
+
 // Usagef returns an error of wrong usage or configuration.
 func Usagef(format string, args ...any) error {
 	return With(Usage, fmt.Errorf(format, args...))

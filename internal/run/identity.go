@@ -268,7 +268,7 @@ func (c *conductor) replaced(ctx context.Context) error {
 // depart has the workload describe the data as this run leaves them, if no transaction of
 // the run can change them later: the end state was downloaded, or each outcome is known.
 func (c *conductor) depart(ctx context.Context) {
-	if ctx.Err() != nil || !c.o.Steps.Check && c.result.Drive.Unknown > 0 || c.unwhole != "" {
+	if ctx.Err() != nil || c.o.Plan.NoCheck && c.result.Drive.Unknown > 0 || c.unwhole != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, departTime)

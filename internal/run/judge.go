@@ -19,7 +19,7 @@ import (
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
 	switch {
-	case !c.o.Steps.Check:
+	case c.o.Plan.NoCheck:
 		r.Reason = endedEarly(r.Drive) + c.o.Unchecked
 		return nil
 	case c.volatile():

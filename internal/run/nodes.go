@@ -63,7 +63,7 @@ const lateWait = 30 * time.Second
 
 // comparesNodes reports whether every node must be read alone at the end.
 func (c *conductor) comparesNodes() bool {
-	return c.o.Nodes != nil && (c.o.Nemesis != nil || c.o.MayLag && c.o.Steps.Check)
+	return c.o.Nodes != nil && (c.o.Nemesis != nil || c.o.MayLag && !c.o.Plan.NoCheck)
 }
 
 // compareNodes downloads the end state from every node and keeps how it differs

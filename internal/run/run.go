@@ -26,12 +26,6 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Steps are the requested parts of a run beside the load phase. Attach always comes before them.
-type Steps struct {
-	Load  bool
-	Check bool // download the end state and check the history with it
-}
-
 // Options describes one run, or the check of recorded runs. A check with a Workload and a Database downloads the end
 // state.
 type Options struct {
@@ -39,7 +33,6 @@ type Options struct {
 	Workload workload.Workload
 	Database db.Database
 	Dir      *Directory
-	Steps    Steps
 
 	Plan        scenario.Plan
 	DatabaseURL string // as it may be shown
@@ -203,7 +196,7 @@ func newConductor(o Options) *conductor {
 
 func (c *conductor) conduct(ctx context.Context) error {
 	err := c.describe(ctx)
-	if err == nil && c.o.Steps.Load {
+	if err == nil && !c.o.Plan.NoLoad {
 		err = c.load(ctx)
 	}
 	if err == nil {
@@ -326,7 +319,6 @@ func (c *conductor) attach(ctx context.Context) error {
 		return err
 	}
 	r.Seed, r.LoadID, r.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
-	plan.NoLoad, plan.NoCheck = !c.o.Steps.Load, !c.o.Steps.Check // the same as a run of these parts
 	plan = plan.InEffect(c.chosen(header.Keys))
 	r.ScaledDownBy, r.ScaledDown = plan.Scale.By, plan.Scale.Changes
 	for _, s := range plan.Shown() {

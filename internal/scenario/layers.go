@@ -252,11 +252,7 @@ func shown(s Setting) string {
 // Unknown returns the error for a key that does not exist, with the nearest one that does. source is the user's text,
 // and key the name in it.
 func (w Workloads) Unknown(source, key string) error {
-	var names []string
-	for _, k := range w.Keys() {
-		names = append(names, k.Name)
-	}
-	near, found := spelling.Near(key, names)
+	near, found := spelling.Near(key, setting.Names(w.Keys(), func(k Key) string { return k.Name }))
 	if !found {
 		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists the settings of each workload", clip(source))
 	}

@@ -93,11 +93,7 @@ type Workloads []workload.Spec
 
 // Names returns the names of all workloads.
 func (w Workloads) Names() []string {
-	var names []string
-	for _, spec := range w {
-		names = append(names, spec.Name)
-	}
-	return names
+	return setting.Names(w, func(spec workload.Spec) string { return spec.Name })
 }
 
 // Find returns the workload of that name. A recording may be of a newer program's.

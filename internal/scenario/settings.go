@@ -124,11 +124,7 @@ func (s *Scenario) withoutJoining() string {
 func parseLevel(text string) (isolation.Level, error) {
 	level, err := isolation.Parse(text)
 	if err != nil {
-		var names []string
-		for _, l := range isolation.Levels() {
-			names = append(names, l.String())
-		}
-		err = fmt.Errorf("it must be one of %s", strings.Join(names, ", "))
+		err = fmt.Errorf("it must be one of %s", strings.Join(setting.Names(isolation.Levels(), isolation.Level.String), ", "))
 	}
 	return level, err
 }

@@ -27,7 +27,7 @@ const RunsRoot = "stroppy-runs"
 
 // Conduct carries out one run and shows its progress. An error with a result means that a part of the run could not be
 // saved.
-func (a *App) Conduct(s *Session, command string, config *Config, steps run.Steps) (result *report.Result, path string, err error) {
+func (a *App) Conduct(s *Session, command string, config *Config) (result *report.Result, path string, err error) {
 	started := time.Now()
 	s.Fresh()
 	own := *config
@@ -50,7 +50,7 @@ func (a *App) Conduct(s *Session, command string, config *Config, steps run.Step
 	if err := config.admit(s.Context, database, atMostClients); err != nil {
 		return nil, "", s.abandon(err, dir, database, config.ownFiles())
 	}
-	workload, err := config.bind(database, steps.Load)
+	workload, err := config.bind(database)
 	if err != nil {
 		return nil, "", exit.With(exit.Usage, s.abandon(err, dir, database, config.ownFiles()))
 	}
@@ -65,12 +65,12 @@ func (a *App) Conduct(s *Session, command string, config *Config, steps run.Step
 	if note := config.unlimited(); note != "" {
 		s.Note("%s", note)
 	}
-	if note := run.MemoryWarning(&config.Plan, workload, resource.Free()); note != "" && steps.Check {
+	if note := run.MemoryWarning(&config.Plan, workload, resource.Free()); note != "" && !config.NoCheck {
 		s.Note("%s", note)
 	}
 	url := config.RunDatabase(dir.Path)
 	options := run.Options{
-		Spec: config.WorkloadSpec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
+		Spec: config.WorkloadSpec(), Workload: workload, Database: database, Dir: dir,
 		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: registry.Embedded(url),
 		Stroppy: registry.Version(), Command: command, Unchecked: "Nothing was checked, as asked.",
 		Progress: s, Interrupt: s.interrupt, Scrub: a.Scrub, Where: run.Environment{Build: registry.Build()},
@@ -177,8 +177,8 @@ func (c *Config) NewPath(started time.Time, what, database string) string {
 
 // DrawSeed draws a seed if the load needs one and none was given. The seed is small enough for the numbers of
 // JavaScript.
-func (a *App) DrawSeed(config *Config, loads bool) error {
-	if config.Seed != 0 || !loads {
+func (a *App) DrawSeed(config *Config) error {
+	if config.Seed != 0 || config.NoLoad {
 		return nil
 	}
 	drawn, err := rand.Int(rand.Reader, big.NewInt(999_999_999))
@@ -225,7 +225,7 @@ func Quoted(words []string) (text string) {
 
 // Next carries out one of several runs. An error without a result ends the series.
 func (a *App) Next(s *Session, config *Config) (result *report.Result, dir string, err error) {
-	result, dir, err = a.Conduct(s, "run", config, run.Steps{Load: true, Check: !config.NoCheck})
+	result, dir, err = a.Conduct(s, "run", config)
 	switch {
 	case result == nil:
 	case result.Drive == nil || result.Drive.Interrupted || context.Cause(s.Context) != nil:

@@ -177,17 +177,14 @@ func NearScenario(name string) string {
 }
 
 // ScenarioNames returns the names of the built-in scenarios.
-func ScenarioNames() (names []string) {
-	for _, s := range scenarios.All() {
-		names = append(names, s.Name)
-	}
-	return names
+func ScenarioNames() []string {
+	return setting.Names(scenarios.All(), func(s scenarios.Scenario) string { return s.Name })
 }
 
 // bind binds the configured workload to a database. Unless this call loads, the loaded data decide the settings that
 // nobody named.
-func (c *Config) bind(database db.Database, loads bool) (workload.Workload, error) {
-	return c.Config.New(database, c.Options(loads || registry.IsVolatile(database)))
+func (c *Config) bind(database db.Database) (workload.Workload, error) {
+	return c.Config.New(database, c.Options(!c.NoLoad || registry.IsVolatile(database)))
 }
 
 // Options returns the options of the workload.

@@ -30,8 +30,15 @@ const (
 	openFaults  = 3  // of each line of a script, if the length of the run is not known
 )
 
+// outline holds the rows of a plan, each a name and a value.
+type outline [][2]string
+
+func (o *outline) say(name, format string, args ...any) {
+	*o = append(*o, [2]string{name, fmt.Sprintf(format, args...)})
+}
+
 // Outline describes a run as names and values for a dry run. It returns the error that the run would return.
-func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][2]string, err error) {
+func (a *App) Outline(command string, config *Config) (rows [][2]string, err error) {
 	if config.JSON {
 		return nil, exit.Usagef("a dry run has no result.json: leave --json out")
 	}
@@ -49,51 +56,48 @@ func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][
 			return nil, err
 		}
 	}
-	if err := a.DrawSeed(config, steps.Load); err != nil {
+	if err := a.DrawSeed(config); err != nil {
 		return nil, err
 	}
 	where, scheme, err := config.WhereRun(a.Environ)
 	if err != nil {
 		return nil, err
 	}
-	claim, err := config.rehearse(steps.Load)
+	claim, err := config.rehearse()
 	if err != nil {
 		return nil, err
 	}
 	spec := config.WorkloadSpec()
-	say := func(name, format string, args ...any) {
-		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
-	}
-	say("workload", "%s: %s", spec.Name, spec.About)
-	say("database", "%s", where)
+	o := outline{{"workload", spec.Name + ": " + spec.About}, {"database", where}}
 	if note := config.unlimited(); note != "" {
-		say("resources", "%s", note)
+		o.say("resources", "%s", note)
 	}
 	if by := config.scaled(); by != "" {
-		say("scaled down", "%s", by)
+		o.say("scaled down", "%s", by)
 	}
 	if config.Seed != 0 {
-		say("seed", "%d", config.Seed)
+		o.say("seed", "%d", config.Seed)
 	} else {
-		say("seed", "the seed of the loaded data")
+		o.say("seed", "the seed of the loaded data")
 	}
-	say("clients", "%d, %s", config.Clients, config.Pace())
+	o.say("clients", "%d, %s", config.Clients, config.Pace())
 	switch {
 	case config.WorkersListen != "":
-		say("workers", "%d that join at %s, of which each has a part of the clients", config.Workers, config.WorkersListen)
+		o.say("workers", "%d that join at %s, of which each has a part of the clients", config.Workers, config.WorkersListen)
 	case config.Workers > 0:
-		say("workers", "%d processes that the clients are spread over", config.Workers)
+		o.say("workers", "%d processes that the clients are spread over", config.Workers)
 	}
-	rows = append(rows, config.phases(steps)...)
-	rows = append(rows, config.faults()...)
-	if steps.Check {
-		say("checks", "%s", strings.Join(config.checkNames(), ", "))
-		say("claim", "%s", config.claimed(claim))
+	config.phases(&o)
+	if !config.NoCheck {
+		o.say("checks", "%s", strings.Join(config.checkNames(), ", "))
+		o.say("claim", "%s", config.claimed(claim))
 	}
-	rows = append(rows, config.objectives()...)
-	say("directory", "%s", cmp.Or(config.Out, filepath.Join(RunsRoot, "TIME-"+config.Workload+"-"+scheme)))
-	say("command", "%s", config.Command(command))
-	return rows, nil
+	if list := config.objectives(); len(list) > 0 {
+		o.say("objectives", "%s", strings.Join(list, ", "))
+	}
+	o.say("directory", "%s", cmp.Or(config.Out, filepath.Join(RunsRoot, "TIME-"+config.Workload+"-"+scheme)))
+	o.say("command", "%s", config.Command(command))
+	return o, nil
 }
 
 // WhereRun describes the database of the run, and returns its name in the name of the run's directory. It returns the
@@ -173,13 +177,13 @@ type unopened struct {
 func (u unopened) Claim(isolation string) (db.Claim, error) { return u.isolations.Claim(isolation) }
 
 // foresee returns the error with which every server of the kind would refuse the run.
-func (c *Config) foresee(kind registry.Database, loads bool) error {
+func (c *Config) foresee(kind registry.Database) error {
 	if len(kind.Isolations.Levels) == 0 {
 		return nil
 	}
 	_, err := kind.Isolations.Claim(c.Isolation)
 	if err == nil && kind.KeyValue != nil {
-		_, err = c.bind(unopened{kind.KeyValue, kind.Isolations}, loads)
+		_, err = c.bind(unopened{kind.KeyValue, kind.Isolations})
 	}
 	if err != nil {
 		return exit.With(exit.Usage, err)
@@ -189,13 +193,13 @@ func (c *Config) foresee(kind registry.Database, loads bool) error {
 
 // rehearse returns the error with which the database would refuse the run, and the claim of an embedded database. For
 // the latter it opens an empty database and removes it again.
-func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
+func (c *Config) rehearse() (claim db.Claim, err error) {
 	kind, err := c.DatabaseKind()
 	if err != nil {
 		return claim, err
 	}
 	if !kind.Embedded {
-		return claim, c.foresee(kind, loads)
+		return claim, c.foresee(kind)
 	}
 	url := c.DB
 	if kind.File {
@@ -219,7 +223,7 @@ func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 		return claim, err
 	}
 	defer database.Close()
-	w, err := c.bind(database, loads)
+	w, err := c.bind(database)
 	if err != nil {
 		return claim, exit.With(exit.Usage, err)
 	}
@@ -237,56 +241,44 @@ func (c *Config) Pace() string {
 	return "closed loop: each sends when the last answer is there"
 }
 
-// phases describes the phases of a run, with times since the start of the load phase.
-func (c *Config) phases(steps run.Steps) (rows [][2]string) {
-	say := func(name, text string) { rows = append(rows, [2]string{name, text}) }
-	if steps.Load {
-		say("load data", "until all is loaded")
-	} else {
-		say("load data", "left out: what is loaded is used")
+// phases describes the phases of a run, with times since the start of the load phase. The faults have the times that
+// the seed determines.
+func (c *Config) phases(o *outline) {
+	load, check := "until all is loaded", "the end state is downloaded and checked with what was recorded"
+	if c.NoLoad {
+		load = "left out: what is loaded is used"
 	}
+	if c.NoCheck {
+		check = "left out"
+	}
+	o.say("load data", "%s", load)
 	if c.Warmup > 0 {
-		say("warm-up", fmt.Sprintf("0s to %v", c.Warmup))
-	}
-	if c.Duration > 0 {
-		say("measurement", fmt.Sprintf("%v to %v", c.Warmup, c.Duration))
-	} else {
-		say("measurement", fmt.Sprintf("from %v until %d transactions are done", c.Warmup, c.Count))
-	}
-	if steps.Check {
-		say("check", "the end state is downloaded and checked with what was recorded")
-	} else {
-		say("check", "left out")
-	}
-	return rows
-}
-
-// faults lists the faults with their times, which the seed determines.
-func (c *Config) faults() (rows [][2]string) {
-	if len(c.Script) == 0 {
-		return nil
+		o.say("warm-up", "0s to %v", c.Warmup)
 	}
 	before, most := c.Duration, shownFaults+1
-	if before == 0 {
+	if c.Duration > 0 {
+		o.say("measurement", "%v to %v", c.Warmup, c.Duration)
+	} else {
+		o.say("measurement", "from %v until %d transactions are done", c.Warmup, c.Count)
 		before, most = time.Duration(1<<63-1), openFaults
 	}
-	list := c.Script.Due(c.Seed, before, most)
-	for i, d := range list {
-		if i == shownFaults {
-			return append(rows, [2]string{"", "and more until the end"})
-		}
+	o.say("check", "%s", check)
+	name, list := "faults", c.Script.Due(c.Seed, before, most)
+	for _, d := range list[:min(len(list), shownFaults)] {
 		fault, _ := scenario.RedactScript(d.Fault)
 		text := fmt.Sprintf("at %v: %s", d.At.Round(time.Millisecond), fault)
 		if d.Heal > 0 {
 			text += fmt.Sprintf(", healed at %v", d.Heal.Round(time.Millisecond))
 		}
-		rows = append(rows, [2]string{"", text})
+		o.say(name, "%s", text)
+		name = ""
 	}
-	if c.Duration == 0 {
-		rows = append(rows, [2]string{"", "and so on until the transactions are done"})
+	switch {
+	case len(list) > shownFaults:
+		o.say("", "and more until the end")
+	case len(list) > 0 && c.Duration == 0:
+		o.say("", "and so on until the transactions are done")
 	}
-	rows[0][0] = "faults"
-	return rows
 }
 
 func (c *Config) checkNames() (names []string) {
@@ -318,8 +310,7 @@ func (c *Config) claimed(claim db.Claim) string {
 }
 
 // objectives describes the limits on the measurements of the run.
-func (c *Config) objectives() (rows [][2]string) {
-	var list []string
+func (c *Config) objectives() (list []string) {
 	if c.MaxOutage > 0 {
 		list = append(list, fmt.Sprintf("no outage longer than %v", c.MaxOutage))
 	}
@@ -330,8 +321,5 @@ func (c *Config) objectives() (rows [][2]string) {
 	for _, t := range thresholds {
 		list = append(list, t.String())
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	return [][2]string{{"objectives", strings.Join(list, ", ")}}
+	return list
 }

@@ -249,7 +249,8 @@ func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, er
 			err = errors.Join(err, part.Close())
 		}
 	}()
-	w, err := config.bind(database, false)
+	config.NoLoad = true // the run has loaded the data
+	w, err := config.bind(database)
 	if err != nil {
 		return nil, err
 	}

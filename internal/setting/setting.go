@@ -188,6 +188,14 @@ func (s Setting) OneOf(names ...string) Setting {
 	return s
 }
 
+// Names returns the names of the values in a list.
+func Names[T any](list []T, name func(T) string) (names []string) {
+	for _, one := range list {
+		names = append(names, name(one))
+	}
+	return names
+}
+
 // Or formats names for a sentence: a, b or c.
 func Or(names []string) string {
 	last := len(names) - 1

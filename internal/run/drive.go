@@ -106,8 +106,9 @@ func (c *conductor) collect(err error) error {
 
 // generator returns the load phase, in this process or in its workers.
 func (c *conductor) generator(o *load.Options) Generator {
-	if c.o.Workers != nil {
-		return c.o.Workers.Generator(*o)
+	if w := c.o.Workers; w != nil {
+		w.Prepare(*o)
+		return w
 	}
 	return load.New(*o)
 }

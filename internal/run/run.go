@@ -428,12 +428,13 @@ type Generator interface {
 
 // Workers are processes that each have a part of the clients.
 type Workers interface {
+	// Generator is their load phase, after Prepare with its options. It uses their Start, History, Ended and
+	// Connected.
+	Generator
+	Prepare(o load.Options)
 	// Connect has each open its clients on the data and for the run that the header
 	// describes, and returns the clients' servers (HOST:PORT; empty: not known).
 	Connect(ctx context.Context, header history.Header) (servers []string, err error)
-	// Generator returns their load phase. It uses the options' Start, History, Ended and
-	// Connected.
-	Generator(o load.Options) Generator
 	// Collect writes their recordings into the History of the load phase, after it and in any case.
 	Collect() error
 	// PIDs returns the processes of the workers on this machine.

@@ -11,15 +11,14 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"stroppy/internal/exit"
 	"stroppy/internal/live"
-	"stroppy/internal/load"
 	"stroppy/internal/registry"
-	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workers"
@@ -32,12 +31,6 @@ const workersFolder = "workers"
 type assigned struct {
 	Settings [][2]string
 	Named    []string
-}
-
-// runWorkers holds the workers of one run.
-type runWorkers struct {
-	*workers.Coordinator
-	generator *workers.Generator
 }
 
 // OneProcess returns an error if the run has several workers and a database that only one process can open.
@@ -66,7 +59,7 @@ func (c *Config) oneMachine() error {
 }
 
 // startWorkers starts the configured workers, or lets them join. It returns nil if none are configured.
-func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, dir string) (_ *runWorkers, err error) {
+func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, dir string) (_ *workers.Coordinator, err error) {
 	if config.Workers == 0 {
 		return nil, nil
 	}
@@ -103,7 +96,7 @@ func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, di
 	if err := errors.Join(err, remove()); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(o.Folder))
 	}
-	return &runWorkers{Coordinator: c}, nil
+	return c, nil
 }
 
 // podCluster is a cluster that can run workers as pods.
@@ -155,8 +148,10 @@ func (a *App) startHere(o *workers.Options) error {
 		return fmt.Errorf("find this program, to start the workers: %w", err)
 	}
 	environment := append(a.workerEnvironment(), scenario.TokenVariable+"="+o.Token)
-	o.Command = func(_ int, address, folder string) workers.Command {
-		return workers.Command{Path: program, Args: []string{WorkerCommand, address, folder}, Env: environment}
+	o.Command = func(_ int, address, folder string) *exec.Cmd {
+		command := exec.Command(program, WorkerCommand, address, folder)
+		command.Env = environment
+		return command
 	}
 	return nil
 }
@@ -199,31 +194,6 @@ func (l *assigned) config() (c Config, err error) {
 	}
 	c.Plan, err = merged.Plan(named)
 	return c, err
-}
-
-// Generator, Collect and Shares implement run.Workers, as Connect and PIDs of the Coordinator do.
-func (w *runWorkers) Generator(o load.Options) run.Generator {
-	w.generator = w.Coordinator.Generator(o)
-	return w.generator
-}
-
-func (w *runWorkers) Collect() error { return w.generator.Collect() }
-
-func (w *runWorkers) Shares() (list []report.Worker) {
-	for _, m := range w.generator.Members() {
-		share := report.Worker{Clients: m.Clients}
-		if m.CPUSeconds > 0 {
-			share.CPUSeconds = &m.CPUSeconds
-		}
-		if m.MaxRSSBytes > 0 {
-			share.MaxRSSBytes = &m.MaxRSSBytes
-		}
-		if m.Threads > 0 {
-			share.Threads = new(float64(m.Threads))
-		}
-		list = append(list, share)
-	}
-	return list
 }
 
 // OpenPart opens a worker's part of the clients.

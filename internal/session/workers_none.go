@@ -7,10 +7,10 @@ import (
 	"stroppy/internal/run"
 )
 
-// runWorkers does not exist in a build with the tag embedded.
-type runWorkers struct{ run.Workers }
+// noWorkers stands for the workers that a build with the tag embedded does not have.
+type noWorkers struct{ run.Workers }
 
-func (*runWorkers) Close() error { return nil }
+func (*noWorkers) Close() error { return nil }
 
 // ErrNoWorkers reports that this build has no workers.
 var ErrNoWorkers = exit.Usagef("this build has the tag embedded, which leaves out workers: build it without that tag")
@@ -23,6 +23,6 @@ func (c *Config) OneProcess() error {
 	return nil
 }
 
-func (a *App) startWorkers(_ *Session, c *Config, _ *Cluster, _, _ string) (*runWorkers, error) {
+func (a *App) startWorkers(_ *Session, c *Config, _ *Cluster, _, _ string) (*noWorkers, error) {
 	return nil, c.OneProcess()
 }

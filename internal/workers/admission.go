@@ -110,7 +110,7 @@ func (c *Coordinator) admit(j joiner) error {
 	}
 	key := rand.Text()
 	c.mu.Lock()
-	w.channel, w.host, w.pid, w.clock = j.channel, j.Host, j.PID, j.Clock
+	w.channel, w.host, w.clock = j.channel, j.Host, j.Clock
 	if apart {
 		w.apart = c.comparisonOf(w)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -40,7 +41,7 @@ type Options struct {
 
 	// Command returns the command of a worker on this machine, which joins the run at the address and records
 	// in the folder. If it is nil, workers join by themselves.
-	Command func(number int, address, folder string) Command
+	Command func(number int, address, folder string) *exec.Cmd
 
 	// These fields are for workers that join by themselves.
 	Listen    string               // where; port 0 is any
@@ -53,7 +54,8 @@ type Options struct {
 	silence time.Duration
 }
 
-// Coordinator is the run's process as its workers see it.
+// Coordinator is the run's process as its workers see it. It generates the load by them, like load.Driver in one
+// process.
 type Coordinator struct {
 	options  Options
 	identity *identity
@@ -68,6 +70,7 @@ type Coordinator struct {
 	done     chan struct{} // closed when no more events are read
 	whole    bool          // all is collected
 	closed   sync.Once
+	phase    *phase // nil before Prepare
 
 	mu   sync.Mutex
 	keys map[string]*member
@@ -81,7 +84,6 @@ type member struct {
 	process *process // nil: it has joined by itself
 	channel *channel // nil until it has joined
 	host    string
-	pid     int
 
 	cut    bool        // it was lost, and that may be
 	clock  string      // its name; empty: no other worker has it

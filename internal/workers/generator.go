@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/load"
+	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
@@ -22,65 +23,59 @@ const (
 	abortLimit = 30 * time.Second
 )
 
-// Generator runs the load phase of all workers, like load.Driver for one process.
-type Generator struct {
-	coordinator *Coordinator
-	options     load.Options
-	abort       context.Context
-	cancel      context.CancelFunc
-	phase       *phase // once Run has begun
-
-	mu       sync.Mutex
-	timeline load.Timeline
-}
-
-// Generator returns the load phase of the connected workers. It uses Start, History, Ended and Connected of
-// the options.
-func (c *Coordinator) Generator(o load.Options) *Generator {
-	g := &Generator{coordinator: c, options: o}
-	g.abort, g.cancel = context.WithCancel(context.Background())
-	return g
-}
-
-// Abort is like load.Driver.Abort.
-func (g *Generator) Abort() { g.cancel() }
-
-// phase is the state of the load phase until everything was collected.
+// phase is the load phase of all workers until everything was collected.
 type phase struct {
-	g       *Generator
+	*Coordinator
+	load    load.Options
+	abort   context.Context
+	cancel  context.CancelFunc
 	left    map[*member]bool // workers that are not lost
 	busy    map[*member]bool // workers that may still start something
 	ended   chan struct{}    // closed when Options.Ended has returned; nil before it is called
 	stopped bool             // the workers have the order to stop
 	lost    int              // workers
 	failure error            // the first
+
+	mu       sync.Mutex
+	timeline load.Timeline
 }
+
+// Prepare sets the options of the connected workers' load phase, which Run runs. It uses Start, History, Ended and
+// Connected.
+func (c *Coordinator) Prepare(o load.Options) {
+	c.phase = &phase{Coordinator: c, load: o, left: map[*member]bool{}, busy: map[*member]bool{}}
+	c.phase.abort, c.phase.cancel = context.WithCancel(context.Background())
+	for _, w := range c.members {
+		c.phase.left[w], c.phase.busy[w] = true, true
+	}
+}
+
+// Abort is like load.Driver.Abort.
+func (c *Coordinator) Abort() { c.phase.cancel() }
 
 // Run runs the load phase and returns when all workers have ended it. A lost worker ends it with an error.
 // Collect must be called in any case.
-func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
-	defer g.cancel()
+func (c *Coordinator) Run(ctx context.Context) (*load.Result, error) {
+	p := c.phase
+	defer p.cancel()
 	cpu, _ := load.Usage()
-	p := &phase{g: g, left: map[*member]bool{}, busy: map[*member]bool{}}
-	g.phase = p
-	for _, w := range g.coordinator.members {
-		p.left[w], p.busy[w] = true, true
-		w.zero = g.coordinator.zeroOf(w, g.options.Start)
+	for _, w := range c.members {
+		w.zero = c.zeroOf(w, p.load.Start)
 	}
-	in := time.Since(g.options.Start) + startIn
-	for _, w := range g.coordinator.members {
+	in := time.Since(p.load.Start) + startIn
+	for _, w := range c.members {
 		begin := start{w.zero, in}
 		if err := w.channel.send(&message{Start: &begin}); err != nil {
 			p.lose(w, w.lost(err))
 		}
 	}
-	endSampling := load.EachSecond(g.options.Start, g.takeSecond)
+	endSampling := load.EachSecond(p.load.Start, p.takeSecond)
 	p.watch(ctx)
 	endSampling()
 	p.over()
 	<-p.ended
 	var result *load.Result
-	for _, w := range g.coordinator.members {
+	for _, w := range c.members {
 		if w.result != nil {
 			if result == nil {
 				result = new(load.Result)
@@ -97,37 +92,37 @@ func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 
 // Collect copies the recordings of all workers to Options.History, which stays incomplete if one of them is,
 // and then ends the workers. Call it after Run.
-func (g *Generator) Collect() error {
-	p := g.phase
-	if p == nil { // Run was not called
+func (c *Coordinator) Collect() error {
+	p := c.phase
+	if p == nil { // Prepare was not called
 		return nil
 	}
 	p.order(&message{Collect: true})
 	began := time.Now()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for slices.ContainsFunc(g.coordinator.members, func(w *member) bool { return p.left[w] && !w.upload.is().Whole }) {
+	for slices.ContainsFunc(c.members, func(w *member) bool { return p.left[w] && !w.upload.is().Whole }) {
 		select {
-		case e := <-g.coordinator.events:
+		case e := <-c.events:
 			p.take(&e)
 		case <-ticker.C:
 			p.loseIdle(began)
 		}
 	}
 	var lacking error
-	for _, w := range g.coordinator.members {
+	for _, w := range c.members {
 		from := filepath.Dir(w.upload.path)
 		if !w.upload.is().Whole && w.process != nil { // what a lost one has left on this machine
-			from = filepath.Join(g.coordinator.folder(w.number), OwnFolder)
+			from = filepath.Join(c.folder(w.number), OwnFolder)
 		}
-		if err := g.coordinator.copyTo(g.options.History, w, from, g.options.Start); err != nil && !w.cut {
+		if err := c.copyTo(p.load.History, w, from, p.load.Start); err != nil && !w.cut {
 			lacking = cmp.Or(lacking, p.failure, fmt.Errorf("collect the recording of %v: %w", w, err))
 		}
 	}
 	if lacking != nil {
-		g.options.History.Fail(lacking)
+		p.load.History.Fail(lacking)
 	}
-	g.coordinator.whole = true
+	c.whole = true
 	p.order(&message{Done: true})
 	return lacking
 }
@@ -135,8 +130,8 @@ func (g *Generator) Collect() error {
 // loseIdle gives up workers whose uploads make no progress.
 func (p *phase) loseIdle(since time.Time) {
 	for w := range p.left {
-		if !w.upload.is().Whole && w.upload.stoodStill(since) > p.g.coordinator.resume {
-			p.lose(w, fmt.Errorf("collect the recording of %v: nothing of it has come for %v, after %d bytes", w, p.g.coordinator.resume, w.upload.is().Offset))
+		if !w.upload.is().Whole && w.upload.stoodStill(since) > p.resume {
+			p.lose(w, fmt.Errorf("collect the recording of %v: nothing of it has come for %v, after %d bytes", w, p.resume, w.upload.is().Offset))
 		}
 	}
 }
@@ -153,7 +148,7 @@ func (p *phase) waiting() bool {
 
 // watch handles the workers' messages until each has ended the load phase.
 func (p *phase) watch(ctx context.Context) {
-	stop, abort := ctx.Done(), p.g.abort.Done()
+	stop, abort := ctx.Done(), p.abort.Done()
 	var limit <-chan time.Time
 	var ended <-chan struct{}
 	for p.waiting() {
@@ -175,7 +170,7 @@ func (p *phase) watch(ctx context.Context) {
 		case <-ended:
 			ended = nil
 			p.order(&message{Release: true})
-		case e := <-p.g.coordinator.events:
+		case e := <-p.events:
 			p.take(&e)
 		}
 	}
@@ -185,16 +180,17 @@ func (p *phase) watch(ctx context.Context) {
 func (p *phase) take(e *event) {
 	w := e.from
 	if e.lost != nil {
-		// A worker that joined by itself may continue its upload on another connection.
-		if w.process != nil || w.result == nil || !w.resumes(e.lost) {
+		// A worker that joined by itself may continue its upload on another connection, unless it has sent
+		// something invalid.
+		if w.process != nil || w.result == nil || errors.Is(e.lost, errPiece) {
 			p.lose(w, e.lost)
 		}
 		return
 	}
 	switch m := &e.message; {
 	case m.Moved != nil:
-		if p.g.options.Connected != nil {
-			p.g.options.Connected(m.Moved.Client, p.g.coordinator.onAxis(w, m.Moved.At, p.g.options.Start), m.Moved.Server)
+		if p.load.Connected != nil {
+			p.load.Connected(m.Moved.Client, p.onAxis(w, m.Moved.At, p.load.Start), m.Moved.Server)
 		}
 	case m.Over:
 		delete(p.busy, w)
@@ -209,9 +205,6 @@ func (p *phase) take(e *event) {
 	}
 }
 
-// resumes reports whether a worker whose connection ended may join again: it had sent nothing invalid.
-func (w *member) resumes(lost error) bool { return !errors.Is(lost, errPiece) }
-
 // lose gives a worker up. The load phase ends if too many are lost.
 func (p *phase) lose(w *member, err error) {
 	if !p.left[w] {
@@ -220,7 +213,7 @@ func (p *phase) lose(w *member, err error) {
 	delete(p.left, w)
 	delete(p.busy, w)
 	_ = w.channel.Close()
-	o := &p.g.coordinator.options
+	o := &p.options
 	if p.lost++; p.lost > o.Lost || len(p.left) == 0 {
 		p.fail(err)
 		return
@@ -261,24 +254,24 @@ func (p *phase) over() {
 	p.ended = make(chan struct{})
 	go func() {
 		defer close(p.ended)
-		if f := p.g.options.Ended; f != nil {
+		if f := p.load.Ended; f != nil {
 			f()
 		}
 	}()
 }
 
 // takeSecond records a whole second that has passed.
-func (g *Generator) takeSecond(second int) {
-	all := g.snapshot()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.timeline.Add(second, all.Counters, func() *stats.Reading { return stats.Joined(all.Latencies) })
+func (p *phase) takeSecond(second int) {
+	all := p.snapshot()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timeline.Add(second, all.Counters, func() *stats.Reading { return stats.Joined(all.Latencies) })
 }
 
 // snapshot returns the sum of what the workers have reported.
-func (g *Generator) snapshot() *load.Snapshot {
+func (c *Coordinator) snapshot() *load.Snapshot {
 	all := &load.Snapshot{Errors: map[string]uint64{}, Latencies: map[string]*stats.Reading{}}
-	for _, w := range g.coordinator.members {
+	for _, w := range c.members {
 		w.mu.Lock()
 		all.Join(&w.status)
 		w.mu.Unlock()
@@ -288,39 +281,44 @@ func (g *Generator) snapshot() *load.Snapshot {
 
 // Live, Kinds, Errors, KindLatencies, Seconds and Second have the meaning of load.Driver's methods. They use the
 // workers' last reports, which are at most about a tenth of a second old.
-func (g *Generator) Live() load.Counters { return g.snapshot().Counters }
+func (c *Coordinator) Live() load.Counters { return c.snapshot().Counters }
 
-func (g *Generator) Kinds() []load.KindCount { return g.snapshot().Kinds }
+func (c *Coordinator) Kinds() []load.KindCount { return c.snapshot().Kinds }
 
-func (g *Generator) Errors() map[string]uint64 { return g.snapshot().Errors }
+func (c *Coordinator) Errors() map[string]uint64 { return c.snapshot().Errors }
 
-func (g *Generator) KindLatencies() map[string]*stats.Reading { return g.snapshot().Latencies }
+func (c *Coordinator) KindLatencies() map[string]*stats.Reading { return c.snapshot().Latencies }
 
-func (g *Generator) Seconds(from int) []stats.Second {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.timeline.Since(from)
+func (c *Coordinator) Seconds(from int) []stats.Second {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	return c.phase.timeline.Since(from)
 }
 
-func (g *Generator) Second() (stats.Second, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.timeline.Last()
+func (c *Coordinator) Second() (stats.Second, bool) {
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	return c.phase.timeline.Last()
 }
 
-// Member is one worker of a load phase.
-type Member struct {
-	PID, Clients, Threads int
-	CPUSeconds            float64 // during the load phase
-	MaxRSSBytes           int64
-}
-
-// Members returns the workers whose results have arrived. Call it after Run.
-func (g *Generator) Members() (list []Member) {
-	for _, w := range g.coordinator.members {
-		if r := w.result; r != nil {
-			list = append(list, Member{w.pid, w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
+// Shares returns the cost of each worker whose result has arrived. Call it after Run.
+func (c *Coordinator) Shares() (list []report.Worker) {
+	for _, w := range c.members {
+		r := w.result
+		if r == nil {
+			continue
 		}
+		share := report.Worker{Clients: w.clients}
+		if r.CPUSeconds > 0 {
+			share.CPUSeconds = &r.CPUSeconds
+		}
+		if r.MaxRSSBytes > 0 {
+			share.MaxRSSBytes = &r.MaxRSSBytes
+		}
+		if r.Threads > 0 {
+			share.Threads = new(float64(r.Threads))
+		}
+		list = append(list, share)
 	}
 	return list
 }

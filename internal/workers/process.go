@@ -12,13 +12,6 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// Command is the command line of a worker on this machine.
-type Command struct {
-	Path string
-	Args []string
-	Env  []string
-}
-
 // endLimit limits the time for a worker to end after its run.
 const endLimit = 5 * time.Second
 
@@ -32,10 +25,9 @@ type process struct {
 
 // startProcess starts a worker that receives no signals of the terminal, because an interrupt ends the load
 // phase through the coordinator.
-func startProcess(c Command) (*process, error) {
-	p := &process{command: exec.Command(c.Path, c.Args...), ended: make(chan struct{})}
-	p.command.Env, p.command.Stderr = c.Env, &p.output
-	p.command.SysProcAttr = new(syscall.SysProcAttr)
+func startProcess(command *exec.Cmd) (*process, error) {
+	p := &process{command: command, ended: make(chan struct{})}
+	p.command.Stderr, p.command.SysProcAttr = &p.output, new(syscall.SysProcAttr)
 	system.OwnGroup(p.command.SysProcAttr)
 	if err := p.command.Start(); err != nil {
 		return nil, err

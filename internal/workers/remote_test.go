@@ -110,12 +110,12 @@ func TestTimesOfRemoteWorkersAreConverted(t *testing.T) {
 			f := gathering(t, "", c.read, c.clocks...)
 			var started atomic.Int64
 			g, dir := loadPhase(t, f.c, 6, nil)
-			zero := g.options.Start
+			zero := g.phase.load.Start
 			axis := f.c.read
 			started.Store(axis(time.Now()) - axis(zero))
 			_, err := g.Run(t.Context())
 			ended := axis(time.Now()) - axis(zero)
-			if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
+			if err := errors.Join(err, g.Collect(), g.phase.load.History.Close()); err != nil {
 				t.Fatal(err)
 			}
 			for i, ended := range f.ended {
@@ -317,7 +317,7 @@ func TestWorkerRejoinsDuringCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.cut()
-	if err := errors.Join(g.Collect(), g.options.History.Close()); err != nil {
+	if err := errors.Join(g.Collect(), g.phase.load.History.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-f.ended[0]; err != nil {
@@ -341,7 +341,7 @@ func TestLostWorkerLeavesMostRecords(t *testing.T) {
 	if result == nil || g.Collect() == nil {
 		t.Error("all is collected")
 	}
-	_ = g.options.History.Close()
+	_ = g.phase.load.History.Close()
 	all, complete := recorded(t, dir)
 	if len(all) != 4 || complete || len(all[3]) < 1000 {
 		t.Errorf("%d clients are recorded, complete %v; of the last one %d transactions", len(all), complete, len(all[3]))
@@ -364,7 +364,7 @@ func TestAllowedWorkerLossesDoNotEndRun(t *testing.T) {
 	time.AfterFunc(2500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[1], syscall.SIGKILL) })
 	time.AfterFunc(4*time.Second, cancel)
 	result, err := g.Run(ctx)
-	if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil || len(lost) != 1 || !strings.Contains(lost[0].Error(), "worker 2 is lost") {
+	if err := errors.Join(err, g.Collect(), g.phase.load.History.Close()); err != nil || len(lost) != 1 || !strings.Contains(lost[0].Error(), "worker 2 is lost") {
 		t.Fatalf("it ends with %v, and lost %v", err, lost)
 	}
 	clocks := c.Clocks()

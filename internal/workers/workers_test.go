@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -95,8 +96,10 @@ func gatheredBy(t *testing.T, count int, settings string, silence time.Duration)
 	dir, token := filepath.Join(t.TempDir(), "workers"), NewToken()
 	c, err := Start(t.Context(), Options{
 		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings), Token: token, silence: silence,
-		Command: func(_ int, address, folder string) Command {
-			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_TOKEN="+token)}
+		Command: func(_ int, address, folder string) *exec.Cmd {
+			worker := exec.Command(os.Args[0])
+			worker.Env = append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_TOKEN="+token)
+			return worker
 		},
 	})
 	if err != nil {
@@ -119,7 +122,7 @@ func gatheredBy(t *testing.T, count int, settings string, silence time.Duration)
 }
 
 // loadPhase connects clients and returns their load phase and its recording.
-func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Generator, string) {
+func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Coordinator, string) {
 	t.Helper()
 	servers, err := c.Connect(t.Context(), header(clients))
 	if err != nil {
@@ -136,7 +139,8 @@ func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Genera
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { writer.Close() })
-	return c.Generator(load.Options{Start: time.Now(), History: writer, Ended: ended}), dir
+	c.Prepare(load.Options{Start: time.Now(), History: writer, Ended: ended})
+	return c, dir
 }
 
 // recorded returns the sequence numbers by client, and whether the recording is complete.
@@ -165,7 +169,7 @@ func TestThreeProcessesShareOneLoadPhase(t *testing.T) {
 	var ended atomic.Int32
 	g, dir := loadPhase(t, gathered(t, 3, ""), clients, func() { ended.Add(1) })
 	result, err := g.Run(t.Context())
-	if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
+	if err := errors.Join(err, g.Collect(), g.phase.load.History.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if n := result.Measurements.Latency.Count; n != 1000 || result.Interrupted || result.Elapsed < 100*time.Millisecond {
@@ -188,17 +192,17 @@ func TestThreeProcessesShareOneLoadPhase(t *testing.T) {
 			}
 		}
 	}
-	members := g.Members()
-	if len(members) != 3 || members[0].Clients+members[1].Clients+members[2].Clients != clients || members[0].PID == members[1].PID {
-		t.Errorf("the workers were %+v", members)
+	shares, pids := g.Shares(), g.PIDs()
+	if len(shares) != 3 || shares[0].Clients+shares[1].Clients+shares[2].Clients != clients || pids[0] == pids[1] {
+		t.Errorf("the workers %v were %+v", pids, shares)
 	}
 }
 
 // TestStoppedLoadPhaseEndsSoon checks that a stopped or aborted load phase ends soon, reports it, and is
 // recorded.
 func TestStoppedLoadPhaseEndsSoon(t *testing.T) {
-	for name, end := range map[string]func(g *Generator, cancel func()){
-		"stopped": func(_ *Generator, cancel func()) { cancel() }, "aborted": func(g *Generator, _ func()) { g.Abort() },
+	for name, end := range map[string]func(g *Coordinator, cancel func()){
+		"stopped": func(_ *Coordinator, cancel func()) { cancel() }, "aborted": func(g *Coordinator, _ func()) { g.Abort() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -206,7 +210,7 @@ func TestStoppedLoadPhaseEndsSoon(t *testing.T) {
 			g, dir := loadPhase(t, gathered(t, 2, "endless"), 4, nil)
 			time.AfterFunc(1200*time.Millisecond, func() { end(g, cancel) })
 			result, err := g.Run(ctx)
-			if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
+			if err := errors.Join(err, g.Collect(), g.phase.load.History.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if name == "stopped" && !result.Interrupted {
@@ -239,7 +243,7 @@ func TestKilledWorkerEndsTheLoadPhase(t *testing.T) {
 	if err := g.Collect(); err == nil {
 		t.Error("all is collected")
 	}
-	if err := g.options.History.Close(); err == nil {
+	if err := g.phase.load.History.Close(); err == nil {
 		t.Error("the recording is closed as if it were complete")
 	}
 	all, complete := recorded(t, dir)
@@ -275,8 +279,8 @@ func TestRunReportsWorkersOpenError(t *testing.T) {
 // TestWorkerThatEndsEarlyIsNamed checks that the error names a worker that ended before it joined, with its
 // output.
 func TestWorkerThatEndsEarlyIsNamed(t *testing.T) {
-	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Command: func(int, string, string) Command {
-		return Command{Path: "/bin/sh", Args: []string{"-c", "echo no money left >&2; exit 7"}}
+	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Command: func(int, string, string) *exec.Cmd {
+		return exec.Command("/bin/sh", "-c", "echo no money left >&2; exit 7")
 	}}
 	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no money left (exit status 7)") {
 		t.Errorf("it is started, or %v", err)

@@ -14,7 +14,7 @@ import (
 
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
-	return workload.Spec{
+	return recording.Checked(workload.Spec{
 		Words: check.Words{One: "transaction"},
 		Name:  Name, About: "transactions of any size that append to lists and read them: every anomaly of isolation that has a name is looked for",
 		Data:      "lists",
@@ -23,8 +23,6 @@ func Spec() workload.Spec {
 			return &Config{Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
 		},
 		Loaded: func(history.Header) map[string]string { return nil },
-		Check:  recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
-		Checks: declared(),
 		Isolation: &workload.IsolationTest{
 			StepsOnly: true, SQL: [][2]string{{"access", Predicate}}, Decides: true,
 			Finds: map[string][]string{
@@ -53,28 +51,21 @@ func Spec() workload.Spec {
 				return fmt.Sprintf(" %s, the last%s", check.Plural(int(list.Value), "element"), workload.MadeBy(list.Writer))
 			},
 		},
-	}
+	}, declared(), checks)
 }
 
 // declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		{
-			Name: lists.Lists, Needs: history.Recorded,
-			About: "no two reads of a list contradict each other, and all in it was appended, once",
-		},
-		{
-			Name: check.Durable, Needs: history.Recorded | history.EndLedger,
-			About: "every element of an acknowledged transaction, and every one that was read, is in the end where " +
-				"it was",
-		},
-		{
-			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
-			About: "nothing that a refused transaction appended is there, and nothing that nobody appended",
-		},
-		{Name: check.Serializable, Needs: history.Recorded, About: "the dependency graph has no cycle"},
-		{Name: lists.Session, Needs: history.Recorded, About: "nor with the order of each client added"},
-		{Name: check.Strict, Needs: history.Recorded, About: "nor with real-time order added"},
+		recording.Declare(lists.Lists, history.Recorded,
+			"no two reads of a list contradict each other, and all in it was appended, once"),
+		recording.Declare(check.Durable, history.Recorded|history.EndLedger,
+			"every element of an acknowledged transaction, and every one that was read, is in the end where it was"),
+		recording.Declare(check.NoGhost, history.Recorded|history.EndState,
+			"nothing that a refused transaction appended is there, and nothing that nobody appended"),
+		recording.Declare(check.Serializable, history.Recorded, "the dependency graph has no cycle"),
+		recording.Declare(lists.Session, history.Recorded, "nor with the order of each client added"),
+		recording.Declare(check.Strict, history.Recorded, "nor with real-time order added"),
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // Spec is the bank as the commands know it.
 func Spec() workload.Spec {
-	return workload.Spec{
+	return recording.Checked(workload.Spec{
 		Words: sentenceWords(), Unsafe: &workload.UnsafeStyle{Setting: "update", Value: RMW, Safe: Locked},
 		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
 		Data: "bank", Steps: true, Study: true,
@@ -29,8 +29,6 @@ func Spec() workload.Spec {
 			return map[string]string{"accounts": strconv.FormatUint(h.Objects, 10)}
 		},
 		Registers: true,
-		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
-		Checks: declared(),
 		// A few accounts that everybody writes by values that were read: each anomaly of
 		// items costs money soon.
 		Isolation: &workload.IsolationTest{
@@ -44,50 +42,29 @@ func Spec() workload.Spec {
 		},
 		Objects: func(h history.Header) workload.Objects { return &names{newFormula(h.Seed), h.Objects} },
 		Format:  format(),
-	}
+	}, declared(), checks)
 }
 
 // declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		{
-			Name: check.Total, Needs: history.EndObjects,
-			About: "the end balances, downloaded and summed, equal the canonical total",
-		},
-		{Name: check.NonNegative, Needs: history.EndObjects, About: "no balance is below zero"},
-		{
-			Name: check.Ledger, Needs: history.EndState,
-			About: "opening balance + ledger legs = end balance, and version = number of legs, for every account",
-		},
-		{
-			Name: check.Durable, Needs: history.Recorded | history.EndState,
-			About: "every committed transfer is in the ledger",
-		},
-		{
-			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
-			About: "nothing rejected or aborted is in the ledger, and nothing there was never sent",
-		},
-		{
-			Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger,
-			About: "no transfer was applied twice",
-		},
-		{
-			Name: check.Serializable, Needs: history.Recorded | history.EndState,
-			About: "the dependency graph has no cycle",
-		},
-		{
-			Name: check.Strict, Needs: history.Recorded | history.EndState,
-			About: "the dependency graph with real-time order added has no cycle",
-		},
-		{
-			Name: check.Audits, Needs: history.Recorded,
-			About: "every audit saw exactly the total, and a consistent cut",
-		},
-		{
-			Name: check.Limit, Needs: history.Recorded | history.EndState, If: withCodes,
-			About: "what clients opened in a bank code never held more than the limit, nor lacked more than the " +
-				"cover, where they open accounts",
-		},
+		recording.Declare(check.Total, history.EndObjects,
+			"the end balances, downloaded and summed, equal the canonical total"),
+		recording.Declare(check.NonNegative, history.EndObjects, "no balance is below zero"),
+		recording.Declare(check.Ledger, history.EndState,
+			"opening balance + ledger legs = end balance, and version = number of legs, for every account"),
+		recording.Declare(check.Durable, history.Recorded|history.EndState,
+			"every committed transfer is in the ledger"),
+		recording.Declare(check.NoGhost, history.Recorded|history.EndState,
+			"nothing rejected or aborted is in the ledger, and nothing there was never sent"),
+		recording.Declare(check.ExactlyOnce, history.Recorded|history.EndLedger, "no transfer was applied twice"),
+		recording.Declare(check.Serializable, history.Recorded|history.EndState, "the dependency graph has no cycle"),
+		recording.Declare(check.Strict, history.Recorded|history.EndState,
+			"the dependency graph with real-time order added has no cycle"),
+		recording.Declare(check.Audits, history.Recorded, "every audit saw exactly the total, and a consistent cut"),
+		recording.DeclareIf(withCodes, check.Limit, history.Recorded|history.EndState,
+			"what clients opened in a bank code never held more than the limit, nor lacked more than the "+
+				"cover, where they open accounts"),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Spec is the log of events as the commands know it.
 func Spec() workload.Spec {
-	return workload.Spec{
+	return recording.Checked(workload.Spec{
 		Words: sentenceWords(),
 		Name:  Name, About: "events at the ends of streams, in batches and in pieces; every one is read back",
 		Data:   "events data",
@@ -25,8 +25,6 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"streams": strconv.FormatUint(h.Objects, 10)}
 		},
-		Check: recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
-		Checks:  declared(),
 		Tables:  tables,
 		Objects: func(h history.Header) workload.Objects { return names(h.Objects) },
 		Format: workload.Format{
@@ -47,32 +45,22 @@ func Spec() workload.Spec {
 				return fmt.Sprintf(" ends at place %d%s", a.Version, workload.MadeBy(a.Writer))
 			},
 		},
-	}
+	}, declared(), checks)
 }
 
 // declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		{
-			Name: check.Durable, Needs: history.Recorded | history.EndLedger,
-			About: "every acknowledged event was read back, whole",
-		},
-		{
-			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
-			About: "nothing aborted is in the log, and nothing there was never sent",
-		},
-		{Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger, About: "no event is in the log twice"},
-		{
-			Name: logs.Whole, Needs: history.EndLedger,
-			About: "every entry is byte for byte what its writer made, and every batch is there as a whole or not at " +
-				"all",
-		},
-		{
-			Name: logs.Order, Needs: history.Recorded | history.EndLedger,
-			About: "batches stand together, at the acknowledged places, and in the order in which they were " +
-				"acknowledged",
-		},
-		{Name: logs.Continuous, Needs: history.EndState, About: "no stream has a hole before its end"},
+		recording.Declare(check.Durable, history.Recorded|history.EndLedger,
+			"every acknowledged event was read back, whole"),
+		recording.Declare(check.NoGhost, history.Recorded|history.EndState,
+			"nothing aborted is in the log, and nothing there was never sent"),
+		recording.Declare(check.ExactlyOnce, history.Recorded|history.EndLedger, "no event is in the log twice"),
+		recording.Declare(logs.Whole, history.EndLedger,
+			"every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"),
+		recording.Declare(logs.Order, history.Recorded|history.EndLedger,
+			"batches stand together, at the acknowledged places, and in the order in which they were acknowledged"),
+		recording.Declare(logs.Continuous, history.EndState, "no stream has a hole before its end"),
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
-	return workload.Spec{
+	return recording.Checked(workload.Spec{
 		Words: check.Words{One: "transaction"},
 		Name:  Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
 		Data:      "kv data",
@@ -41,10 +41,8 @@ func Spec() workload.Spec {
 			return map[string]string{"records": decimal(h.Objects), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
 		},
 		Registers: true,
-		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
-		Checks:  declared(),
-		Tables:  tables,
-		Objects: func(h history.Header) workload.Objects { return formulaOf(h) },
+		Tables:    tables,
+		Objects:   func(h history.Header) workload.Objects { return formulaOf(h) },
 		Format: workload.Format{ // there are no rows
 			Operation: func(op *history.Op) string {
 				var parts []string
@@ -65,42 +63,28 @@ func Spec() workload.Spec {
 			Row: func(history.Row) string { return "" },
 			End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
 		},
-	}
+	}, declared(), checks)
 }
 
 // declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		{
-			Name: registers.Values, Needs: history.Recorded,
-			About: "every read returned, whole, what the load or a transaction that was not refused had written to " +
-				"that record",
-		},
-		{
-			Name: registers.Fresh, Needs: history.Recorded,
-			About: "no read returned a value that an acknowledged write had replaced before the read began",
-		},
-		{
-			Name: registers.NoLostUpdate, Needs: history.Recorded,
-			About: "no two transactions that read and write one record had read the same value of it",
-		},
-		{
-			Name: registers.Scans, Needs: history.Recorded,
-			About: "every scan returned its records in order, and none was missing that was there",
-		},
-		{
-			Name: registers.Linearizable, Needs: history.Recorded,
-			About: "the reads and writes of each record have an order that agrees with real time",
-		},
-		{
-			Name: check.Durable, Needs: history.Recorded | history.EndObjects,
-			About: "every record of the load and of an acknowledged insert is there, with the value of the last " +
-				"acknowledged write, of one beside it or of an unknown one",
-		},
-		{
-			Name: check.NoGhost, Needs: history.Recorded | history.EndObjects,
-			About: "nothing is there that no transaction wrote, or one that was refused",
-		},
+		recording.Declare(registers.Values, history.Recorded,
+			"every read returned, whole, what the load or a transaction that was not refused had written to "+
+				"that record"),
+		recording.Declare(registers.Fresh, history.Recorded,
+			"no read returned a value that an acknowledged write had replaced before the read began"),
+		recording.Declare(registers.NoLostUpdate, history.Recorded,
+			"no two transactions that read and write one record had read the same value of it"),
+		recording.Declare(registers.Scans, history.Recorded,
+			"every scan returned its records in order, and none was missing that was there"),
+		recording.Declare(registers.Linearizable, history.Recorded,
+			"the reads and writes of each record have an order that agrees with real time"),
+		recording.Declare(check.Durable, history.Recorded|history.EndObjects,
+			"every record of the load and of an acknowledged insert is there, with the value of the last "+
+				"acknowledged write, of one beside it or of an unknown one"),
+		recording.Declare(check.NoGhost, history.Recorded|history.EndObjects,
+			"nothing is there that no transaction wrote, or one that was refused"),
 	}
 }
 

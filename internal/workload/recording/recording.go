@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/workload"
 )
 
 // Input is the input of a workload's checks.
@@ -26,17 +27,38 @@ type Input struct {
 	Tables *[]check.Table
 }
 
-// Checker returns what makes all checks of recorded runs of a workload, as workload.Spec
-// has it: of one run's directory, or of several runs against the same data together.
-// Their histories are one, and the end state is the one of them all that was downloaded
-// last. If none of them is sure to have been downloaded after every run, the checks that need
-// an end state are unknown. A declared check whose files could not be trusted, or are not
-// there, is not decided, whatever decide says of it.
-func Checker(
-	workload string, declared []check.Declared, decide func(ctx context.Context, in Input) ([]check.Result, error),
+// Declare returns the declaration of a check that a workload makes together with its other checks.
+func Declare(name string, needs history.Inputs, about string) check.Declared {
+	return DeclareIf(nil, name, needs, about)
+}
+
+// DeclareIf is Declare for a check that does not apply to all recordings.
+func DeclareIf(applies func([]history.Header) bool, name string, needs history.Inputs, about string) check.Declared {
+	return check.Declared{Name: name, About: about, Needs: needs, If: applies}
+}
+
+// decider decides the checks of a workload.
+type decider func(ctx context.Context, in Input) ([]check.Result, error)
+
+// Checked returns the specification of a workload with its checks.
+func Checked(s workload.Spec, declared []check.Declared, decide decider) workload.Spec {
+	s.Checks, s.Check = declared, checker(s.Name, declared, decide)
+	s.CheckPart = func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error) {
+		return decide(ctx, Input{Input: check.Input{Expect: expect, History: []check.Source{part}, Part: true}, Header: h})
+	}
+	return s
+}
+
+// checker returns what makes all checks of recorded runs of a workload, as workload.Spec has it: of one run's
+// directory, or of several runs against the same data together. Their histories are one, and the end state is the one
+// of them all that was downloaded last. If none of them is sure to have been downloaded after every run, the checks that
+// need an end state are unknown. A declared check whose files could not be trusted, or are not there, is not decided,
+// whatever decide says of it.
+func checker(
+	name string, declared []check.Declared, decide decider,
 ) func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
 	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) (checked check.Checked, err error) {
-		r, err := open(ctx, dirs, workload)
+		r, err := open(ctx, dirs, name)
 		defer r.close()
 		if err != nil {
 			return checked, err
@@ -83,16 +105,6 @@ func Checker(
 	}
 }
 
-// PartChecker returns what makes the checks of a part of a recording, as workload.Spec has
-// it.
-func PartChecker(
-	decide func(ctx context.Context, in Input) ([]check.Result, error),
-) func(context.Context, history.Header, isolation.Level, check.Source) ([]check.Result, error) {
-	return func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error) {
-		return decide(ctx, Input{Input: check.Input{Expect: expect, History: []check.Source{part}, Part: true}, Header: h})
-	}
-}
-
 // runs are runs' directories of one workload, open.
 type runs []recording
 
@@ -112,7 +124,7 @@ const folder = "history"
 // not known, or the directories are of different data, it returns an error. A file
 // that cannot be trusted, and an end state that is not there, are no errors. The caller closes
 // what was opened even after an error.
-func open(ctx context.Context, dirs []string, workload string) (r runs, err error) {
+func open(ctx context.Context, dirs []string, name string) (r runs, err error) {
 	var headers []history.Header
 	for _, dir := range dirs {
 		v, err := history.Verify(ctx, filepath.Join(dir, folder), runtime.GOMAXPROCS(0))
@@ -120,8 +132,8 @@ func open(ctx context.Context, dirs []string, workload string) (r runs, err erro
 			return r, err
 		}
 		r = append(r, recording{Verified: v, dir: dir})
-		if v.Header.Workload != workload {
-			return r, fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, v.Header.Workload, workload)
+		if v.Header.Workload != name {
+			return r, fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, v.Header.Workload, name)
 		}
 		headers = append(headers, v.Header)
 	}

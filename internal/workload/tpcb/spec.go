@@ -19,7 +19,7 @@ import (
 
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
-	return workload.Spec{
+	return recording.Checked(workload.Spec{
 		Words: sentenceWords(),
 		Name:  Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
 		Data:      "tpcb data",
@@ -27,48 +27,31 @@ func Spec() workload.Spec {
 		Config:    func() workload.Config { return new(DefaultConfig()) },
 		Loaded:    loaded,
 		Registers: true,
-		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
-		Checks: declared(),
 		Objects: func(h history.Header) workload.Objects {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
 			return &f.size
 		},
 		Format: workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) }),
-	}
+	}, declared(), checks)
 }
 
 // declared are the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		{
-			Name: check.Total, Needs: history.EndState,
-			About: "the balances of accounts, of tellers and of branches grew by the same sum, the sum of all committed " +
-				"amounts",
-		},
-		{
-			Name: check.Ledger, Needs: history.EndState,
-			About: "opening + amounts of the history = end balance, for every account, teller and branch",
-		},
-		{
-			Name: check.Durable, Needs: history.Recorded | history.EndState, If: withHistory,
-			About: "every committed transaction is in the history",
-		},
-		{
-			Name: check.NoGhost, Needs: history.Recorded | history.EndState, If: withHistory,
-			About: "nothing aborted is in the history, and nothing there was never sent",
-		},
-		{
-			Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger, If: withHistory,
-			About: "no transaction was applied twice",
-		},
-		{
-			Name: check.Serializable, Needs: history.Recorded | history.EndState,
-			About: "one order of all transactions explains every balance that was read",
-		},
-		{
-			Name: check.Strict, Needs: history.Recorded | history.EndState,
-			About: "one that agrees with real time does",
-		},
+		recording.Declare(check.Total, history.EndState,
+			"the balances of accounts, of tellers and of branches grew by the same sum, the sum of all "+
+				"committed amounts"),
+		recording.Declare(check.Ledger, history.EndState,
+			"opening + amounts of the history = end balance, for every account, teller and branch"),
+		recording.DeclareIf(withHistory, check.Durable, history.Recorded|history.EndState,
+			"every committed transaction is in the history"),
+		recording.DeclareIf(withHistory, check.NoGhost, history.Recorded|history.EndState,
+			"nothing aborted is in the history, and nothing there was never sent"),
+		recording.DeclareIf(withHistory, check.ExactlyOnce, history.Recorded|history.EndLedger,
+			"no transaction was applied twice"),
+		recording.Declare(check.Serializable, history.Recorded|history.EndState,
+			"one order of all transactions explains every balance that was read"),
+		recording.Declare(check.Strict, history.Recorded|history.EndState, "one that agrees with real time does"),
 	}
 }
 

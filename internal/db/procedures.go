@@ -13,15 +13,14 @@ import (
 	"text/template"
 )
 
-// Procedures is a SQL database that runs stored procedures, which are defined from a text
-// and called by name. One call is one transaction. ProceduresOf finds it.
+// Procedures is implemented by a database without sessions of SQL that runs stored procedures, which are defined from a
+// text and called by name. One call is one transaction.
 type Procedures interface {
 	Database
-	// Define makes the procedures that are not there.
-	Define(ctx context.Context, procedures ...*Procedure) error
+	// Define makes a procedure, unless it is there.
+	Define(ctx context.Context, p *Procedure) error
 
-	// ProcedureSession opens a session. If the database also implements Multiplexer[ProcedureSession], several calls
-	// can be under way on one connection.
+	// ProcedureSession opens a session.
 	ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error)
 }
 
@@ -96,21 +95,30 @@ func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string,
 	return NewProcedure(prefix, params, columns, texts)
 }
 
-// ProceduresOf returns the database as a database of stored procedures, if it takes one of the languages that p is
-// written in.
-func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
-	sql, ok := database.(SQL)
-	if ok && sql.Dialect().Procedures != nil && p.Texts[sql.Dialect().Procedures.Language] != "" {
-		if several, shares := database.(Multiplexer[SQLSession]); shares {
-			return sharedProcedures{sqlProcedures{sql}, several}, nil
-		}
-		return sqlProcedures{sql}, nil
+// ProcedureText returns the text of a procedure in the language of the database. The error names the languages of the
+// procedure if the database has none of them.
+func (d *Dialect) ProcedureText(p *Procedure) (string, error) {
+	if d.Procedures != nil && p.Texts[d.Procedures.Language] != "" {
+		return p.Texts[d.Procedures.Language], nil
 	}
 	var names []string
 	for _, language := range slices.Sorted(maps.Keys(p.Texts)) {
 		names = append(names, string(language))
 	}
-	return nil, fmt.Errorf("it needs stored procedures in %s, which this database does not have", strings.Join(names, " or "))
+	return "", fmt.Errorf("it needs stored procedures in %s, which this database does not have", strings.Join(names, " or "))
+}
+
+// DefineProcedure makes a procedure in a SQL database, unless it is there. The name of a procedure has a digest of its
+// text, so a procedure with the same name is the same.
+func DefineProcedure(ctx context.Context, d SQL, p *Procedure) error {
+	text, err := d.Dialect().ProcedureText(p)
+	if err == nil {
+		err = d.Exec(ctx, text)
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Code != "" && e.Code == d.Dialect().Procedures.Exists {
+		return nil
+	}
+	return err
 }
 
 // ProcedureDialect holds the syntax of stored procedures in a SQL database.
@@ -118,50 +126,6 @@ type ProcedureDialect struct {
 	Language Language
 	Call     string // before the name, such as "CALL "
 	Exists   string // the code of the error that a procedure with this name exists; empty: the texts replace it
-}
-
-// sqlProcedures is a SQL database that has stored procedures.
-type sqlProcedures struct{ SQL }
-
-func (d sqlProcedures) Define(ctx context.Context, procedures ...*Procedure) error {
-	for _, p := range procedures {
-		dialect := d.Dialect().Procedures
-		err := d.Exec(ctx, p.Texts[dialect.Language])
-		// The name has a digest of the text, so the existing procedure is the same.
-		if e, ok := errors.AsType[*Error](err); ok && dialect.Exists != "" && e.Code == dialect.Exists {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d sqlProcedures) ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error) {
-	session, err := d.Session(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return d.Dialect().NewCaller(session), nil
-}
-
-// sharedProcedures is a SQL database whose sessions can share a connection.
-type sharedProcedures struct {
-	sqlProcedures
-	several Multiplexer[SQLSession]
-}
-
-func (d sharedProcedures) Streams(ctx context.Context, n int, options SessionOptions) ([]ProcedureSession, error) {
-	sessions, err := d.several.Streams(ctx, n, options)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]ProcedureSession, len(sessions))
-	for i, session := range sessions {
-		list[i] = d.Dialect().NewCaller(session)
-	}
-	return list, nil
 }
 
 // SQLCaller calls stored procedures on a SQL session, whose other statements may run

@@ -218,6 +218,11 @@ func (d *Dialect) Concat(a, b string) string {
 	return a + " || " + b
 }
 
+// CreateTable returns the statement that makes a table. Its lines are the columns and the constraints.
+func (d *Dialect) CreateTable(name string, lines ...string) string {
+	return "CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions
+}
+
 // BulkLoader is implemented by a database that loads many rows faster than INSERT does.
 type BulkLoader interface {
 	// BulkLoad runs load in one transaction: all of it is done, or nothing.

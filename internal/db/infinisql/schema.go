@@ -166,18 +166,9 @@ func (a *admin) makeTable(ctx context.Context, c *db.Collection) error {
 	return nil
 }
 
-// Define implements db.Procedures. Unless a procedure can be called already, Define compiles its
+// Define implements db.Procedures. Unless the procedure can be called already, Define compiles its
 // statements and loads its library, NAMEProc.so.
-func (d *Database) Define(ctx context.Context, procedures ...*db.Procedure) error {
-	for _, p := range procedures {
-		if err := d.define(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *Database) define(ctx context.Context, p *db.Procedure) error {
+func (d *Database) Define(ctx context.Context, p *db.Procedure) error {
 	op, library := "load the procedure "+p.Name+" into InfiniSQL", p.Name+"Proc.so"
 	s, err := d.session(ctx, "")
 	if err != nil {

@@ -27,17 +27,16 @@ func Procedures(t *testing.T, d db.SQL, b *Bank) {
 				SELECT balance, version FROM accounts WHERE bic = b AND ban = n;
 			END`,
 	})
-	calls, err := db.ProceduresOf(d, p)
-	drivertest.Must(t, err)
 	for range 2 {
-		drivertest.Must(t, calls.Define(t.Context(), p))
+		drivertest.Must(t, db.DefineProcedure(t.Context(), d, p))
 	}
-	call := func(s db.ProcedureSession, cents int64) (*db.Result, error) {
+	call := func(s *db.SQLCaller, cents int64) (*db.Result, error) {
 		return s.Call(t.Context(), p, []db.Value{Number(cents), {Text: BIC}, Number(1)})
 	}
 	version := int64(0)
-	try := func(s db.ProcedureSession) {
+	try := func(session db.SQLSession) {
 		t.Helper()
+		s := d.Dialect().NewCaller(session)
 		drivertest.Close(t, s)
 		version++
 		if r, err := call(s, 1); err != nil || r.Rows() != 1 || r.Row(0)[0].Int != Opening+version || r.Row(0)[1].Int != version {
@@ -48,11 +47,11 @@ func Procedures(t *testing.T, d db.SQL, b *Bank) {
 		}
 	}
 	EachMode(t, func(t *testing.T, mode db.Mode) {
-		s, err := calls.ProcedureSession(t.Context(), db.SessionOptions{Mode: mode})
+		s, err := d.Session(t.Context(), db.SessionOptions{Mode: mode})
 		drivertest.Must(t, err)
 		try(s)
 	})
-	if several, ok := calls.(db.Multiplexer[db.ProcedureSession]); ok {
+	if several, ok := d.(db.Multiplexer[db.SQLSession]); ok {
 		streams, err := several.Streams(t.Context(), 3, db.SessionOptions{Mode: db.Pipelined})
 		drivertest.Must(t, err)
 		for _, s := range streams {
@@ -60,7 +59,7 @@ func Procedures(t *testing.T, d db.SQL, b *Bank) {
 		}
 	}
 	unknown := db.NewProcedure("touch", nil, nil, map[db.Language]string{"ada": "procedure PROCEDURE_NAME"})
-	if _, err := db.ProceduresOf(d, unknown); err == nil {
+	if err := db.DefineProcedure(t.Context(), d, unknown); err == nil {
 		t.Error("a procedure in a language that the database does not have is taken")
 	}
 }

@@ -119,7 +119,7 @@ func TestTransactionAllocatesNothing(t *testing.T) {
 	}
 	lists := &db.Collection{Name: table, ID: db.Integer, Fields: []db.Field{{Name: "elements", Type: db.Text}}}
 	model := &recordModel{lists: lists, replace: &db.Update{Collection: lists, Set: []int{1}}}
-	c := &valueClient{chooser: newChooser(testConfig(64), 7, 1, 0), values: &recordSession{RecordSession: s, model: model}, together: true}
+	c := &valueClient{chooser: newChooser(testConfig(64), 7, 1, 0), RecordSession: s, model: model, together: true}
 	var tx history.Transaction
 	round := func() {
 		for range 100 {

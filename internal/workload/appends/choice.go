@@ -2,10 +2,12 @@ package appends
 
 import (
 	"cmp"
+	"context"
 	"math/rand/v2"
 	"slices"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -90,4 +92,10 @@ func (h *chooser) learn(tx *history.Transaction) {
 			h.first = max(h.first, keyOf(op.Object)+1)
 		}
 	}
+}
+
+// ResolveUnknown implements load.Client, as the package's comment says.
+func (*chooser) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
+	workload.ResolvedWithoutLookUp(tx)
+	return nil
 }

@@ -46,7 +46,6 @@ func keyOf(object uint64) uint64 { return object & (1<<keyBits - 1) }
 
 // In a text each element is a number in digits of 32 with a comma behind it.
 const (
-	digits      = "0123456789abcdefghijklmnopqrstuv"
 	separator   = ','
 	elementText = 1 + (63+5-1)/5     // most bytes
 	longestText = 1000 * elementText // bytes of a list
@@ -54,16 +53,7 @@ const (
 
 // appendText appends an element to a list's text.
 func appendText(text []byte, element uint64) []byte {
-	var b [elementText]byte
-	i := len(b) - 1
-	b[i] = separator
-	for {
-		i--
-		b[i] = digits[element&31]
-		if element >>= 5; element == 0 {
-			return append(text, b[i:]...)
-		}
-	}
+	return append(strconv.AppendUint(text, element, 32), separator)
 }
 
 // firstElement reads the element that a text begins with, and how long it is there; 0 of what

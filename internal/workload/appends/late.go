@@ -172,9 +172,3 @@ func (c *lateClient) change(ctx context.Context, tx *history.Transaction, append
 	}
 	return nil
 }
-
-// ResolveUnknown implements load.Client, as the package's comment says.
-func (c *lateClient) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
-	workload.ResolvedWithoutLookUp(tx)
-	return nil
-}

@@ -1,7 +1,6 @@
 package appends
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +61,7 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 	if m.late() {
 		return &lateClient{chooser: h, RecordSession: s, model: m}, err
 	}
-	return &valueClient{chooser: h, values: &recordSession{RecordSession: s, model: m}, together: m.config.Mode != workload.Interactive}, err
+	return &valueClient{chooser: h, RecordSession: s, model: m, together: m.config.Mode != workload.Interactive}, err
 }
 
 func (m *recordModel) endState(ctx context.Context, end *endLists) error {
@@ -75,49 +74,3 @@ func (m *recordModel) endState(ctx context.Context, end *endLists) error {
 		})
 	})
 }
-
-// recordSession is a client's session of a database of records.
-type recordSession struct {
-	db.RecordSession
-	model *recordModel
-
-	ids   []db.Value
-	found []db.Record
-	args  [2]db.Value
-	entry [1][]db.Value // the record to insert
-}
-
-func (s *recordSession) read(ctx context.Context, objects []uint64, out [][]byte) error {
-	s.ids = s.ids[:0]
-	for _, object := range objects {
-		s.ids = append(s.ids, db.Value{Int: int64(object)})
-	}
-	for len(s.found) < len(objects) {
-		s.found = append(s.found, db.Record{})
-	}
-	if err := s.Find(ctx, s.model.lists, s.ids, s.found[:len(objects)]); err != nil {
-		return err
-	}
-	for i := range objects {
-		if f := &s.found[i]; f.Found {
-			out[i] = f.Values[1].Text
-		}
-	}
-	return nil
-}
-
-func (s *recordSession) write(ctx context.Context, object uint64, value []byte, was bool) error {
-	if !was {
-		s.args = [...]db.Value{{Int: int64(object)}, {Text: value}}
-		s.entry[0] = s.args[:]
-		return s.Insert(ctx, s.model.lists, s.entry[:]...)
-	}
-	s.ids, s.args[0] = append(s.ids[:0], db.Value{Int: int64(object)}), db.Value{Text: value}
-	n, err := s.Update(ctx, s.model.replace, s.ids, s.args[:1])
-	if err == nil && n != 1 {
-		return cmp.Or(s.Rollback(ctx), error(errMeanwhile)) // the list is no longer there
-	}
-	return err
-}
-
-func (s *recordSession) giveUp(ctx context.Context) error { return s.Rollback(ctx) }

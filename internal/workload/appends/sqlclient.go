@@ -252,12 +252,6 @@ func broken(tx *history.Transaction, op *history.Op) {
 	op.Observed, op.State, op.Value = true, history.Broken, 0
 }
 
-// ResolveUnknown implements load.Client, as the package's comment says.
-func (c *sqlClient) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
-	workload.ResolvedWithoutLookUp(tx)
-	return nil
-}
-
 // prepare makes lists that must exist before a transaction appends to them, together with the next ones. That is no
 // part of the transaction: an empty list and a missing list are the same.
 func (c *sqlClient) prepare(ctx context.Context, tx *history.Transaction) error {

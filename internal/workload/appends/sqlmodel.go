@@ -145,16 +145,13 @@ func (m *sqlModel) makers(d *db.Dialect) {
 func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(done uint64)) error {
 	d := m.Dialect
 	number := " " + d.IntegerType + " NOT NULL"
-	elements := "\telements " + d.TextType(m.longest()) + " NOT NULL"
-	create := func(table, columns string) string {
-		return "CREATE TABLE " + table + " (\n" + columns + "\n)" + d.TableOptions
-	}
+	elements := "elements " + d.TextType(m.longest()) + " NOT NULL"
 	statements := append(m.Drops(),
-		create(table, "\tlist"+number+" PRIMARY KEY,\n"+elements),
-		create(tableIndexed, "\tlist"+number+" PRIMARY KEY,\n\tplace"+number+",\n"+elements),
+		d.CreateTable(table, "list"+number+" PRIMARY KEY", elements),
+		d.CreateTable(tableIndexed, "list"+number+" PRIMARY KEY", "place"+number, elements),
 		"CREATE INDEX stroppy_append_places ON "+tableIndexed+" (place)",
-		create(tableRows, "\tlist"+number+",\n\tplace"+number+",\n\telement"+number+",\n\tPRIMARY KEY (list, place)"),
-		create(tableRanges, "\tplace"+number+" PRIMARY KEY,\n\telement"+number))
+		d.CreateTable(tableRows, "list"+number, "place"+number, "element"+number, "PRIMARY KEY (list, place)"),
+		d.CreateTable(tableRanges, "place"+number+" PRIMARY KEY", "element"+number))
 	if err := m.Each(ctx, statements...); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package appends
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,32 +11,25 @@ import (
 	"stroppy/internal/workload"
 )
 
-// values is a session whose lists are values under their keys. A transaction reads each list before it writes it.
-type values interface {
-	Begin(ctx context.Context, readOnly bool) error
-	// read reads the lists of these numbers into out, of which it leaves nil what is not there.
-	read(ctx context.Context, objects []uint64, out [][]byte) error
-	// write gives lists new values; was is nil for a new list.
-	write(ctx context.Context, object uint64, value []byte, was bool) error
-	Commit(ctx context.Context) error
-	giveUp(ctx context.Context) error
-	Reset(ctx context.Context) error
-	Close() error
-}
-
-// valueClient runs one client's transactions. Its buffers grow to what one transaction
-// needs.
+// valueClient runs one client's transactions on lists that are values under their keys. A transaction reads each list
+// before it writes it. The buffers grow to what one transaction needs.
 type valueClient struct {
 	*chooser
-	values
+	db.RecordSession
+	model    *recordModel
 	together bool // the lists of a transaction are read in one round trip
 
 	objects []uint64 // the lists of the transaction
 	known   int      // so many of them were read
-	found   [][]byte // what was read of each
+	found   [][]byte // what was read of each; nil: it is not there
 	list    [][]byte // what it is with the transaction's own appends
 	slots   []int    // which of them each operation is on
 	added   []bool   // the transaction appended to it
+
+	ids     []db.Value // of the lists that one call reads
+	records []db.Record
+	args    [2]db.Value
+	entry   [1][]db.Value // the record to insert
 }
 
 // Attempt implements load.Client.
@@ -85,11 +79,11 @@ func (c *valueClient) attempt(ctx context.Context, tx *history.Transaction) erro
 		}
 		observe(tx, op, c.list[slot])
 	}
-	for slot, object := range c.objects {
+	for slot := range c.objects {
 		if !c.added[slot] {
 			continue
 		}
-		if err := c.write(ctx, object, c.list[slot], c.found[slot] != nil); err != nil {
+		if err := c.write(ctx, slot); err != nil {
 			return err
 		}
 	}
@@ -111,6 +105,7 @@ func (c *valueClient) place(tx *history.Transaction) {
 	}
 	for len(c.list) < len(c.objects) {
 		c.list, c.found, c.added = append(c.list, nil), append(c.found, nil), append(c.added, false)
+		c.ids, c.records = append(c.ids, db.Value{}), append(c.records, db.Record{})
 	}
 	clear(c.added)
 }
@@ -122,20 +117,39 @@ func (c *valueClient) look(ctx context.Context, id history.ID, slot int) error {
 	if c.together {
 		to = len(c.objects)
 	}
-	clear(c.found[c.known:to])
-	if err := c.read(ctx, c.objects[c.known:to], c.found[c.known:to]); err != nil {
+	for i := c.known; i < to; i++ {
+		c.ids[i].Int = int64(c.objects[i])
+	}
+	if err := c.Find(ctx, c.model.lists, c.ids[c.known:to], c.records[c.known:to]); err != nil {
 		return err
 	}
 	for ; c.known < to; c.known++ {
+		c.found[c.known] = nil
+		if r := &c.records[c.known]; r.Found {
+			c.found[c.known] = r.Values[1].Text
+		}
 		c.list[c.known] = append(c.list[c.known][:0], c.found[c.known]...)
 		if hasOf(c.list[c.known], id) {
-			if err := c.giveUp(ctx); err != nil {
-				return err
-			}
-			return load.ErrAlreadyApplied
+			return cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
 		}
 	}
 	return nil
+}
+
+// write gives the list of a slot its new value.
+func (c *valueClient) write(ctx context.Context, slot int) error {
+	id, value := db.Value{Int: int64(c.objects[slot])}, db.Value{Text: c.list[slot]}
+	if c.found[slot] == nil {
+		c.args = [...]db.Value{id, value}
+		c.entry[0] = c.args[:]
+		return c.Insert(ctx, c.model.lists, c.entry[:]...)
+	}
+	c.ids[slot], c.args[0] = id, value
+	n, err := c.Update(ctx, c.model.replace, c.ids[slot:slot+1], c.args[:1])
+	if err == nil && n != 1 {
+		return cmp.Or(c.Rollback(ctx), error(errMeanwhile)) // the list is no longer there
+	}
+	return err
 }
 
 // observe records the text of a list that a read found.
@@ -147,12 +161,6 @@ func observe(tx *history.Transaction, op *history.Op, text []byte) {
 	if !ok {
 		op.State = history.Broken
 	}
-}
-
-// ResolveUnknown implements load.Client, as the package's comment says.
-func (c *valueClient) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
-	workload.ResolvedWithoutLookUp(tx)
-	return nil
 }
 
 var errMeanwhile = &db.Error{Class: db.Aborted, Op: "append to a list", Err: errors.New("another client has begun or changed the list at the same time")}

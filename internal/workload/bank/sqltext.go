@@ -104,7 +104,7 @@ func readAccounts(d *db.Dialect, n int) *db.Statement {
 func (t *texts) tables(d *db.Dialect, openings, low bool) {
 	types := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength))
 	table := func(name string, lines ...string) string {
-		return types.Replace("CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions)
+		return types.Replace(d.CreateTable(name, lines...))
 	}
 	// The number before the bank: it distinguishes nearly all accounts, and whole
 	// numbers compare faster than text, in the index and while it is built.

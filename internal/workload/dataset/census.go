@@ -53,22 +53,17 @@ func (c Census) texts() (list [maxParts]string) {
 	return list
 }
 
-// column is a column of a part. The sum of a column of numbers is kept.
-type column struct {
-	name string
-	kind db.Type
-}
-
 // tally adds up the rows of one part. A row has the columns, followed by the columns of list for each item of its list.
+// The sum of a column of numbers is kept.
 type tally struct {
 	part    Part
-	columns []column
-	list    []db.Type
+	columns []db.Field
+	list    []db.Field
 	sums    []int64 // of the columns
 	bytes   int
 }
 
-func newTally(name, things string, columns []column, list ...db.Type) *tally {
+func newTally(name, things string, columns, list []db.Field) *tally {
 	part := Part{Name: name, Things: things, Whole: true}
 	return &tally{part: part, columns: columns, list: list, sums: make([]int64, len(columns))}
 }
@@ -95,9 +90,9 @@ func (t *tally) row(values []db.Value) error {
 	for i := range values {
 		v, kind := &values[i], db.Integer
 		if i < len(t.columns) {
-			kind = t.columns[i].kind
+			kind = t.columns[i].Type
 		} else if len(t.list) > 0 {
-			kind = t.list[(i-len(t.columns))%len(t.list)]
+			kind = t.list[(i-len(t.columns))%len(t.list)].Type
 		}
 		switch {
 		case v.Null:
@@ -124,8 +119,8 @@ func (t *tally) close(err error) (Part, error) {
 	}
 	t.part.Sums = make(map[string]int64, len(t.columns))
 	for i, c := range t.columns {
-		if c.kind != db.Text {
-			t.part.Sums[c.name] = t.sums[i]
+		if c.Type != db.Text {
+			t.part.Sums[c.Name] = t.sums[i]
 		}
 	}
 	return t.part, err
@@ -178,9 +173,9 @@ func (l *Listing) rows(m *Metadata) int {
 	return min(censusRows, censusBytes/max(l.Bytes(m), 1)+1)
 }
 
-func (l *Listing) columns() (list []column) {
+func (l *Listing) columns() (list []db.Field) {
 	for i, name := range l.Columns {
-		list = append(list, column{name, l.Types[i]})
+		list = append(list, db.Field{Name: name, Type: l.Types[i]})
 	}
 	return list
 }

@@ -11,7 +11,7 @@ import (
 // partOf takes the rows of a table of a number and a text.
 func partOf(t *testing.T, rows ...[]db.Value) Part {
 	t.Helper()
-	tally := newTally("the table x", "rows", []column{{"n", db.Integer}, {"words", db.Text}})
+	tally := newTally("the table x", "rows", []db.Field{{Name: "n", Type: db.Integer}, {Name: "words", Type: db.Text}}, nil)
 	for _, row := range rows {
 		if err := tally.row(row); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCensusDetectsChangedRows(t *testing.T) {
 }
 
 func TestCensusStopsAtItsRowLimit(t *testing.T) {
-	tally := newTally("the table x", "rows", []column{{"n", db.Integer}})
+	tally := newTally("the table x", "rows", []db.Field{{Name: "n", Type: db.Integer}}, nil)
 	var err error
 	for n := int64(0); err == nil && n < 2*censusRows; n++ {
 		err = tally.row([]db.Value{{Int: n}})

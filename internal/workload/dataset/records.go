@@ -85,14 +85,9 @@ func (d *Records) Read(ctx context.Context) (Metadata, error) {
 	return d.kind.parseParts(values), nil
 }
 
-// all returns the collections of the workload's data.
-func (d *Records) all() []*db.Collection {
-	return slices.Clip(d.contents.Collections)
-}
-
 // Foreign implements Store. An empty collection of metadata comes from a load that ended before it wrote them.
 func (d *Records) Foreign(ctx context.Context) (what string, err error) {
-	for _, c := range d.all() {
+	for _, c := range d.contents.Collections {
 		if there, err := d.Database.Exists(ctx, c); there || err != nil {
 			return "this database has a collection " + c.Name, err
 		}
@@ -112,9 +107,9 @@ func (d *Records) Foreign(ctx context.Context) (what string, err error) {
 // Begin implements Store. It marks the data as loading first, so that the mark stays if the load crashes at any later
 // time. If the database drops all collections at once, the mark is made last: until then there are no records.
 func (d *Records) Begin(ctx context.Context, m Metadata) error {
-	dropped, last := d.all(), d.Database.Limits().Simple
+	dropped, last := d.contents.Collections, d.Database.Limits().Simple
 	if last {
-		dropped = append(dropped, d.facts)
+		dropped = append(slices.Clip(dropped), d.facts)
 	} else if err := d.mark(ctx, m); err != nil {
 		return err
 	}
@@ -123,7 +118,7 @@ func (d *Records) Begin(ctx context.Context, m Metadata) error {
 			return err
 		}
 	}
-	for _, c := range d.all() {
+	for _, c := range d.contents.Collections {
 		if err := d.Database.Create(ctx, c); err != nil {
 			return err
 		}
@@ -201,16 +196,9 @@ func (d *Records) Census(ctx context.Context, m Metadata) (c Census, err error) 
 		return nil, nil
 	}
 	err = d.With(ctx, func(s db.RecordSession) error {
-		c, err = censusOf(ctx, d.all(), func(ctx context.Context, of *db.Collection) (Part, error) {
-			columns := []column{{"id", of.ID}}
-			for _, f := range of.Fields {
-				columns = append(columns, column{f.Name, f.Type})
-			}
-			var list []db.Type
-			for _, f := range of.Items {
-				list = append(list, f.Type)
-			}
-			t := newTally("the collection "+of.Name, "records", columns, list...)
+		c, err = censusOf(ctx, d.contents.Collections, func(ctx context.Context, of *db.Collection) (Part, error) {
+			columns := append([]db.Field{{Name: "id", Type: of.ID}}, of.Fields...)
+			t := newTally("the collection "+of.Name, "records", columns, of.Items)
 			p, err := t.close(s.Scan(ctx, of, db.Value{Null: true}, 0, t.row))
 			if !p.Whole && d.Database.Limits().Simple { // the rows read may be any of them
 				p.Digest, p.Sums = 0, nil
@@ -224,20 +212,12 @@ func (d *Records) Census(ctx context.Context, m Metadata) (c Census, err error) 
 
 // Fill implements Store. It loads all parts at once.
 func (d *Records) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
-	return fillParts(ctx, m, progress, d.fillPart)
-}
-
-// fillParts loads all parts at once.
-func fillParts(
-	ctx context.Context, m Metadata, progress func(done uint64),
-	fill func(ctx context.Context, m Metadata, i int, made func(rows uint64)) error,
-) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var mu sync.Mutex
 	done := m.Rows
 	for i := range loaders {
 		group.Go(func() error {
-			return fill(ctx, m, i, func(rows uint64) {
+			return d.fillPart(ctx, m, i, func(rows uint64) {
 				mu.Lock()
 				defer mu.Unlock()
 				done += rows

@@ -77,7 +77,7 @@ func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err e
 	if err := d.mark(ctx, m); err != nil {
 		return nil, err
 	}
-	for _, c := range append(d.all(), d.facts) {
+	for _, c := range append(slices.Clip(d.contents.Collections), d.facts) {
 		there, err := d.Database.Exists(ctx, c)
 		if err == nil && there {
 			err = d.Database.Drop(ctx, c)

@@ -19,8 +19,7 @@ type SQL struct {
 	Listings []Listing
 	kind     Kind
 
-	procedure  *db.Procedure // the procedure of a transaction; nil unless in mode procedure
-	procedures db.Procedures // runs the procedure
+	procedure *db.Procedure // the procedure of a transaction; nil unless in mode procedure
 
 	create                           string
 	read, clear, write, set, compare *db.Statement
@@ -32,9 +31,8 @@ func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	update := "UPDATE " + kind.Table + " SET value = {text} WHERE name = {text}"
 	return &SQL{
 		Database: database, Dialect: d, kind: kind, Table: table,
-		create: "CREATE TABLE IF NOT EXISTS " + kind.Table + " (\n" +
-			"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
-			"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions,
+		create: d.CreateTable("IF NOT EXISTS "+kind.Table,
+			"name "+d.TextType(16)+" NOT NULL PRIMARY KEY", "value "+d.TextType(32)+" NOT NULL"),
 		read:    d.Statement("SELECT name, value FROM "+kind.Table, db.Text, db.Text),
 		clear:   d.Statement("DELETE FROM " + kind.Table),
 		write:   d.Statement("INSERT INTO " + kind.Table + " (name, value) VALUES ({text}, {text})"),
@@ -71,9 +69,9 @@ func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
 }
 
 // UseProcedure makes each transaction a call of a procedure.
-func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
+func (q *SQL) UseProcedure(p *db.Procedure) error {
 	q.procedure = p
-	if q.procedures, err = db.ProceduresOf(q.Database, p); err != nil {
+	if _, err := q.Dialect.ProcedureText(p); err != nil {
 		return fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
 	}
 	return nil
@@ -84,7 +82,7 @@ func (q *SQL) Prepare(ctx context.Context, _ uint64) error {
 	if q.procedure == nil {
 		return nil
 	}
-	return q.procedures.Define(ctx, q.procedure)
+	return db.DefineProcedure(ctx, q.Database, q.procedure)
 }
 
 // Caller returns a function that calls the procedure on a session; nil if there is no procedure.
@@ -194,7 +192,7 @@ func (q *SQL) Census(ctx context.Context, m Metadata) (c Census, err error) {
 // part reads up to limit rows of one table, and counts the others. A table that the server refuses to read counts as
 // missing.
 func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) (Part, error) {
-	t := newTally("the table "+l.Table, "rows", l.columns())
+	t := newTally("the table "+l.Table, "rows", l.columns(), nil)
 	query := "SELECT " + strings.Join(l.Columns, ", ") + " FROM " + l.Table
 	if l.Key != "" {
 		query += " ORDER BY " + l.Key

@@ -59,14 +59,14 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 
 // Fill implements dataset.Store. It makes the table and the streams' origins.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
-	create := "CREATE TABLE " + table + " (\n"
+	var lines []string
 	for _, column := range []string{"stream", "place", "piece", "writer", "member"} {
-		create += "\t" + column + " " + m.Dialect.IntegerType + " NOT NULL,\n"
+		lines = append(lines, column+" "+m.Dialect.IntegerType+" NOT NULL")
 	}
 	longest := min(maxValue, cmp.Or(m.Database.Limits().Value, maxValue))
-	create += "\tbody " + m.Dialect.TextType(longest) + ",\n\tPRIMARY KEY (stream, place, piece)\n)" + m.Dialect.TableOptions
+	lines = append(lines, "body "+m.Dialect.TextType(longest), "PRIMARY KEY (stream, place, piece)")
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  append(m.Drops(), create),
+		Before:  append(m.Drops(), m.Dialect.CreateTable(table, lines...)),
 		Table:   table,
 		Columns: []string{"stream", "place", "piece", "writer", "member", "body"},
 		Types:   []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text},

@@ -64,21 +64,25 @@ func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress f
 	f := newFormula(loaded.Seed, records, shape)
 	var after []string
 	var places []uint64 // in order; nil: by number
-	keyed := ",\n\t" + primaryKey
+	lines := []string{
+		"record_key " + m.Dialect.TextType(int(shape.key)) + " NOT NULL",
+		"record_value " + m.Dialect.TextType(int(shape.high)) + " NOT NULL",
+	}
 	if m.Dialect.AddConstraint {
-		after, keyed = []string{"ALTER TABLE " + table + " ADD " + primaryKey}, ""
-	} else if records <= sortRows {
+		after = []string{"ALTER TABLE " + table + " ADD " + primaryKey}
+	} else {
+		lines = append(lines, primaryKey)
+	}
+	if after == nil && records <= sortRows {
 		places = make([]uint64, records)
 		for n := range records {
 			places[n] = f.place(n)
 		}
 		slices.Sort(places)
 	}
-	create := fmt.Sprintf("CREATE TABLE %s (\n\trecord_key %s NOT NULL,\n\trecord_value %s NOT NULL%s\n)%s",
-		table, m.Dialect.TextType(int(shape.key)), m.Dialect.TextType(int(shape.high)), keyed, m.Dialect.TableOptions)
 	key, value := f.newKey(), []byte(nil)
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  append(m.Drops(), create),
+		Before:  append(m.Drops(), m.Dialect.CreateTable(table, lines...)),
 		Table:   table,
 		Columns: []string{"record_key", "record_value"},
 		Types:   []db.Type{db.Text, db.Text},

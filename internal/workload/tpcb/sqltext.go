@@ -158,10 +158,6 @@ func (t *texts) started(names ...string) (list []string) {
 	return list
 }
 
-func (t *texts) createTable(name string, columns []string) string {
-	return "CREATE TABLE " + name + " (\n\t" + strings.Join(columns, ",\n\t") + "\n)" + t.dialect.TableOptions
-}
-
 // create makes one of the three tables for data of a size: with its primary key, unless
 // addKey adds it.
 func (t *texts) create(k kind, s size) string {
@@ -180,7 +176,7 @@ func (t *texts) create(k kind, s size) string {
 	if t.versions {
 		list = append(list, t.started("version", "last_transfer", "previous_transfer")...)
 	}
-	return t.createTable(t.of[k].name, append(list, "filler "+t.fixed(c.filler)))
+	return t.dialect.CreateTable(t.of[k].name, append(list, "filler "+t.fixed(c.filler))...)
 }
 
 // addKey adds the primary key after the load; nil where a key cannot be added.
@@ -200,16 +196,17 @@ func (t *texts) createHistory(s size) string {
 		if key := t.dialect.KeyColumn; key != "" { // pgbench's history has none
 			list = append([]string{key}, list...)
 		}
-		return t.createTable(t.history, append(list, "filler "+t.fixed(historyFiller)))
+		return t.dialect.CreateTable(t.history, append(list, "filler "+t.fixed(historyFiller))...)
 	}
 	list = append([]string{"transfer " + t.dialect.IntegerType + " NOT NULL PRIMARY KEY"}, list...)
-	return t.createTable(t.history, append(list, t.started("aversion", "tversion", "bversion")...))
+	return t.dialect.CreateTable(t.history, append(list, t.started("aversion", "tversion", "bversion")...)...)
 }
 
 // createOpening makes the table of the openings, if it is not there.
 func (t *texts) createOpening() string {
-	return "CREATE TABLE IF NOT EXISTS " + tableOpening + " (\n\tplace " + t.dialect.IntegerType +
-		" NOT NULL PRIMARY KEY,\n\tbalance " + t.dialect.IntegerType + " NOT NULL\n)" + t.dialect.TableOptions
+	integer := t.dialect.IntegerType
+	return t.dialect.CreateTable("IF NOT EXISTS "+tableOpening,
+		"place "+integer+" NOT NULL PRIMARY KEY", "balance "+integer+" NOT NULL")
 }
 
 // tables returns the tables of this form, in the order in which they are removed.

@@ -23,6 +23,14 @@ func Read[C any](op, url string, parse func(string) (C, error)) (C, error) {
 	return c, nil
 }
 
+// Check returns a function that returns the error of parse alone. It connects to nothing.
+func Check[C any](parse func(url string) (C, error)) func(url string) error {
+	return func(url string) error {
+		_, err := parse(url)
+		return err
+	}
+}
+
 // Style describes the URLs of one database.
 type Style struct {
 	Product string // as its errors name it, such as etcd
@@ -61,6 +69,16 @@ type URL struct {
 	User, Password string
 	Servers        []string // host:port
 	Path           string   // after the first /
+}
+
+// ParseURL parses a URL that begins as Form does.
+func (s *Style) ParseURL(text string, options Options) (URL, error) {
+	scheme, _, _ := strings.Cut(s.Form, "://")
+	rest, ok := strings.CutPrefix(text, scheme+"://")
+	if !ok {
+		return URL{}, fmt.Errorf("read the database URL: it does not begin with %s://", scheme)
+	}
+	return s.Parse(rest, options)
 }
 
 // Parse parses the text after SCHEME:// and passes the parameters to options.

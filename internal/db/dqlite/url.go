@@ -31,11 +31,7 @@ func readURL(url string) (config, error) { return address.Read("open dqlite", ur
 
 func parseURL(text string) (config, error) {
 	c := config{timeout: 3 * time.Second, database: "stroppy"}
-	rest, ok := strings.CutPrefix(text, "dqlite://")
-	if !ok {
-		return c, style.Errorf("it does not begin with dqlite://")
-	}
-	u, err := style.Parse(rest, address.Options{
+	u, err := style.ParseURL(text, address.Options{
 		"read": func(value string) error {
 			if c.copy = true; value != "node" {
 				return errors.New("is not read=node, which reads from the address of one node alone")

@@ -1,8 +1,6 @@
 package etcd
 
 import (
-	"errors"
-	"strings"
 	"time"
 
 	"stroppy/internal/db/address"
@@ -24,10 +22,7 @@ type config struct {
 var style = address.Style{Product: "etcd", Server: "node", Port: "2379", Form: "etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
 
 // CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
-func CheckURL(url string) error {
-	_, err := readURL(url)
-	return err
-}
+var CheckURL = address.Check(readURL)
 
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open etcd", url, parseURL) }
@@ -36,11 +31,7 @@ func readURL(url string) (config, error) { return address.Read("open etcd", url,
 // error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout}
-	rest, ok := strings.CutPrefix(text, "etcd://")
-	if !ok {
-		return c, errors.New("read the database URL: it does not begin with etcd://")
-	}
-	u, err := style.Parse(rest, address.Options{
+	u, err := style.ParseURL(text, address.Options{
 		"reads":   address.Choice(&c.stale, "linearizable", "serializable"),
 		"timeout": address.Time(&c.timeout, 1),
 	})

@@ -1,7 +1,6 @@
 package infinisql
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -27,10 +26,7 @@ var style = address.Style{Product: "InfiniSQL", Server: "node", Port: "15432", F
 var plain = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
 
 // CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
-func CheckURL(url string) error {
-	_, err := readURL(url)
-	return err
-}
+var CheckURL = address.Check(readURL)
 
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open InfiniSQL", url, parseURL) }
@@ -38,12 +34,8 @@ func readURL(url string) (config, error) { return address.Read("open InfiniSQL",
 // parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
-	rest, ok := strings.CutPrefix(text, "infinisql://")
-	if !ok {
-		return c, errors.New("read the database URL: it does not begin with infinisql://")
-	}
 	port := 11521
-	u, err := style.Parse(rest, address.Options{
+	u, err := style.ParseURL(text, address.Options{
 		"admin_port":      address.Number(&port, "port", 1, 65535),
 		"procedures":      address.Text(&c.procedures),
 		"connect_timeout": address.Time(&c.connect, time.Millisecond),

@@ -86,17 +86,13 @@ var style = address.Style{Product: "MongoDB", Server: "server", Port: "27017", F
 // parseURL reads mongodb://[user:password@]h1[:27017],h2[/database][?…]. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{database: defaultDatabase, timeout: defaultTimeout, w: wMajority, readConcern: snapshot, tls: url.Values{}}
-	rest, ok := strings.CutPrefix(text, "mongodb://")
-	if !ok {
-		return c, errors.New("read the database URL: it does not begin with mongodb://")
-	}
 	keep := func(name string) address.Option {
 		return func(value string) error {
 			c.tls.Set(name, value)
 			return nil
 		}
 	}
-	u, err := style.Parse(rest, address.Options{
+	u, err := style.ParseURL(text, address.Options{
 		"authSource": address.Text(&c.authSource), "replicaSet": address.Text(&c.replicaSet),
 		"directConnection": address.Choice(&c.direct, "false", "true"),
 		"timeout":          address.Time(&c.timeout, time.Millisecond),

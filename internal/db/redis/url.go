@@ -37,10 +37,7 @@ var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form
 var sentinelStyle = address.Style{Product: "Redis", Server: "Sentinel", Port: "26379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB?sentinel=NAME"}
 
 // CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
-func CheckURL(url string) error {
-	_, err := readURL(url)
-	return err
-}
+var CheckURL = address.Check(readURL)
 
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read("open Redis", url, parseURL) }

@@ -1,8 +1,6 @@
 package voltdb
 
 import (
-	"errors"
-	"strings"
 	"time"
 
 	"stroppy/internal/db/address"
@@ -19,10 +17,7 @@ type config struct {
 var style = address.Style{Product: "VoltDB", Server: "node", Port: "21212", Form: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
 
 // CheckURL returns the error of Open for a URL that is wrong by itself. It connects to nothing.
-func CheckURL(url string) error {
-	_, err := readURL(url)
-	return err
-}
+var CheckURL = address.Check(readURL)
 
 // readURL is parseURL with the error of Open.
 func readURL(url string) (config, error) { return address.Read(opConnect, url, parseURL) }
@@ -30,11 +25,7 @@ func readURL(url string) (config, error) { return address.Read(opConnect, url, p
 // parseURL reads voltdb://[user:password@]h1[:21212],h2[?…]. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
-	rest, ok := strings.CutPrefix(text, "voltdb://")
-	if !ok {
-		return c, errors.New("read the database URL: it does not begin with voltdb://")
-	}
-	u, err := style.Parse(rest, address.Options{
+	u, err := style.ParseURL(text, address.Options{
 		"connect_timeout": address.Time(&c.connect, time.Millisecond),
 		"answer_timeout":  address.Time(&c.answer, time.Millisecond),
 	})

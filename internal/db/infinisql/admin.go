@@ -21,6 +21,7 @@ import (
 // these eight bytes included; a status of eight bytes; a msgpack array of texts. The status 0 is a success.
 // (scripts/infinisql.plib and TransactionAgent::sendResponse of InfiniSQL 0.1.2.)
 type admin struct {
+	op    string // what the operations are for, in errors
 	conn  net.Conn
 	limit time.Duration // the time limit of an answer
 }
@@ -32,7 +33,7 @@ var errRefused = errors.New("the server refuses it without a reason")
 var errNoAdmin = errors.New("it ended the connection: check that admin_port in the URL is the administration port of InfiniSQL")
 
 // administer opens a connection without a login.
-func (c *config) administer(ctx context.Context) (*admin, error) {
+func (c *config) administer(ctx context.Context, op string) (*admin, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.connect)
 	defer cancel()
 	var dialer net.Dialer
@@ -40,12 +41,12 @@ func (c *config) administer(ctx context.Context) (*admin, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Unavailable, Op: "connect to the administration port of InfiniSQL at " + c.admin, Err: db.MessageError{Text: reason(err) + ": " + db.CheckServer, Cause: err}}
 	}
-	return &admin{conn: conn, limit: c.answer}, nil
+	return &admin{op: op, conn: conn, limit: c.answer}, nil
 }
 
 // login opens a connection for a user of a domain. It returns errRefused if the user or the password is wrong.
-func (c *config) login(ctx context.Context, domain, user string) (*admin, error) {
-	a, err := c.administer(ctx)
+func (c *config) login(ctx context.Context, op, domain, user string) (*admin, error) {
+	a, err := c.administer(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +65,13 @@ func (a *admin) call(ctx context.Context, operation string, args ...string) ([]s
 		return nil, &db.Error{Class: db.Unavailable, Op: operation, Err: context.Cause(ctx)}
 	}
 	said, err := a.exchange(operation, args)
-	if err != nil && !errors.Is(err, errRefused) {
-		err = &db.Error{Class: db.Unavailable, Op: operation + " by the administration port of InfiniSQL", Err: err}
+	switch {
+	case errors.Is(err, errRefused):
+		return nil, db.Fatalf(a.op, "%s: %w", operation, err)
+	case err != nil:
+		return nil, &db.Error{Class: db.Unavailable, Op: operation + " by the administration port of InfiniSQL", Err: err}
 	}
-	return said, err
+	return said, nil
 }
 
 // exchange ends only at the time limit: see the package.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -22,22 +23,21 @@ const (
 
 // ensureDomain makes the domain with its schema and its user, unless the user can log in.
 func (c *config) ensureDomain(ctx context.Context) error {
-	a, err := c.login(ctx, c.domain, c.user)
+	a, err := c.login(ctx, "make the domain "+c.domain, c.domain, c.user)
+	if errors.Is(err, errRefused) {
+		return c.makeDomain(ctx, false)
+	}
 	if err == nil {
 		a.close()
-		return nil
 	}
-	if !errors.Is(err, errRefused) {
-		return err
-	}
-	return c.makeDomain(ctx, false)
+	return err
 }
 
 // makeDomain makes the domain. With anew it removes the domain first. It makes the user last, because BEGIN in a domain
 // without a schema ends the server.
 func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	op := "make the domain " + c.domain + " on InfiniSQL at " + c.admin
-	global, err := c.login(ctx, globalDomain, globalUser)
+	global, err := c.login(ctx, op, globalDomain, globalUser)
 	if errors.Is(err, errRefused) {
 		return db.Fatalf(op, "%s", wire.WrongUser.Text("neither the user "+c.user+" nor the global administrator has this password", ""))
 	}
@@ -51,26 +51,18 @@ func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	}
 	for _, step := range steps {
 		if _, err := global.call(ctx, step[0], step[1:]...); err != nil {
-			return refusedStep(op, step[0], err)
+			return err
 		}
 	}
-	schema, err := c.login(ctx, c.domain, schemaUser)
+	schema, err := c.login(ctx, op, c.domain, schemaUser)
 	if err != nil {
-		return refusedStep(op, "login", err)
+		return err
 	}
 	defer schema.close()
 	if _, err := schema.call(ctx, "createschema"); err != nil {
-		return refusedStep(op, "createschema", err)
+		return err
 	}
 	_, err = global.call(ctx, "createuser", c.domain, c.user, c.password)
-	return refusedStep(op, "createuser", err)
-}
-
-// refusedStep returns the error of a step that the server refused, and any other error unchanged.
-func refusedStep(op, step string, err error) error {
-	if errors.Is(err, errRefused) {
-		return db.Fatalf(op, "%s: %w", step, err)
-	}
 	return err
 }
 
@@ -134,12 +126,12 @@ func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	if there, err := d.Exists(ctx, c); err != nil || there {
 		return err
 	}
-	a, err := d.config.login(ctx, d.config.domain, d.config.user)
+	a, err := d.config.login(ctx, "make the table "+c.Name+" on InfiniSQL", d.config.domain, d.config.user)
 	if err != nil {
-		return refusedStep("make a table on InfiniSQL", "login", err)
+		return err
 	}
 	defer a.close()
-	return refusedStep("make the table "+c.Name+" on InfiniSQL", "createtable", a.makeTable(ctx, c))
+	return a.makeTable(ctx, c)
 }
 
 // makeTable makes a table and its columns. The server returns the table's number.
@@ -149,7 +141,7 @@ func (a *admin) makeTable(ctx context.Context, c *db.Collection) error {
 		return err
 	}
 	if len(said) != 1 {
-		return db.Fatalf("make the table "+c.Name+" on InfiniSQL", "the server returned %d numbers of the table instead of one", len(said))
+		return db.Fatalf(a.op, "the server returned %d numbers of the table instead of one", len(said))
 	}
 	for i, c := range columnsOf(c) {
 		kind, index, length := "int", "none", 0
@@ -200,19 +192,19 @@ func (d *Database) Define(ctx context.Context, p *db.Procedure) error {
 
 // load compiles the statements of a procedure and has its library loaded.
 func (d *Database) load(ctx context.Context, op, file string, p *db.Procedure) error {
-	a, err := d.config.login(ctx, d.config.domain, d.config.user)
+	a, err := d.config.login(ctx, op, d.config.domain, d.config.user)
 	if err != nil {
-		return refusedStep(op, "login", err)
+		return err
 	}
 	defer a.close()
 	for line := range strings.Lines(p.Texts[db.Library]) {
 		name, statement, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if _, err := a.call(ctx, "compile", name, statement); err != nil {
-			return refusedStep(op, "compile "+name, err)
+			return fmt.Errorf("the statement %s: %w", name, err)
 		}
 	}
 	_, err = a.call(ctx, "loadprocedure", file, p.Name)
-	return refusedStep(op, "loadprocedure", err)
+	return err
 }
 
 // loadLimit bounds the wait for a library.

@@ -70,7 +70,7 @@ func (d *Database) change(ctx context.Context, op, database string, command bson
 	if err == nil {
 		return nil
 	}
-	if code, answered := codeOf(err); answered && code == done {
+	if code, _, answered := answerOf(err); answered && code == done {
 		return nil
 	}
 	e := d.failure(op, err, before)

@@ -31,7 +31,7 @@ const (
 // failure returns the error of a call to the server.
 func (d *Database) failure(op string, err error, at phase) *db.Error {
 	e := &db.Error{Op: op, Err: db.MessageError{Text: "MongoDB " + d.config.name() + ": " + d.sentence(err), Cause: err}}
-	code, answered := codeOf(err)
+	code, _, answered := answerOf(err)
 	if answered {
 		e.Code = strconv.Itoa(int(code))
 	}
@@ -50,38 +50,30 @@ func (d *Database) failure(op string, err error, at phase) *db.Error {
 	return e
 }
 
-// codeOf returns the server's code, or false if the error is not an answer of a server.
-func codeOf(err error) (int32, bool) {
+// answerOf returns the server's code and its text, or false if the error is not an answer of a server.
+func answerOf(err error) (code int32, text string, answered bool) {
 	if write, ok := errors.AsType[mongo.WriteException](err); ok {
 		for _, e := range write.WriteErrors {
-			return int32(e.Code), true
+			return int32(e.Code), e.Message, true
 		}
 		if write.WriteConcernError != nil {
-			return int32(write.WriteConcernError.Code), true
+			return int32(write.WriteConcernError.Code), "", true
 		}
-		return 0, false
+		return 0, "", false
 	}
 	if command, ok := errors.AsType[mongo.CommandError](err); ok && command.Code != 0 {
-		return command.Code, true
+		return command.Code, command.Message, true
 	}
 	if inner, ok := errors.AsType[driver.Error](err); ok && inner.Code != 0 { // of a handshake
-		return inner.Code, true
+		return inner.Code, inner.Message, true
 	}
-	return 0, false
+	return 0, "", false
 }
 
 // sentence returns a short description of an error.
 func (d *Database) sentence(err error) string {
-	code, answered := codeOf(err)
-	text := ""
-	if write, ok := errors.AsType[mongo.WriteException](err); ok && len(write.WriteErrors) > 0 {
-		text = write.WriteErrors[0].Message
-	} else if command, ok := errors.AsType[mongo.CommandError](err); ok && command.Code != 0 {
-		text = command.Message
-	} else if inner, ok := errors.AsType[driver.Error](err); ok && inner.Code != 0 {
-		text = inner.Message
-	}
-	if answered && text != "" {
+	code, text, _ := answerOf(err)
+	if text != "" {
 		text, _, _ = strings.Cut(text, " to execute command") // it repeats the command
 		text = strings.TrimSuffix(text, ".")
 		switch {

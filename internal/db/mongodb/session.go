@@ -3,7 +3,6 @@ package mongodb
 import (
 	"bytes"
 	"context"
-	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -11,20 +10,20 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 // session is a db.RecordSession over one session of the library. The server drops an open transaction of a session
 // when a later one begins. So a lost commit does not lock its documents for a minute. Commands use any free
 // connection of the library's pool.
 type session struct {
+	optimistic.State
 	db      *Database
 	library *mongo.Session
 	outside bool // the transaction only reads, and is not a transaction of the server
 
-	open, readOnly bool // state of the transaction
-	broken, closed bool
-	ctx            context.Context // of the open transaction, with its time-out and the library's session
-	cancel         context.CancelFunc
+	ctx    context.Context // of the open transaction, with its time-out and the library's session
+	cancel context.CancelFunc
 
 	command command
 	values  []db.Value // returned by Find and FindAndUpdate since Begin
@@ -56,40 +55,20 @@ func (d *Database) RecordSession(_ context.Context, o db.SessionOptions) (db.Rec
 	return &session{db: d, library: library}, nil
 }
 
-// Frequent errors are shared values, because each would be allocated.
-var (
-	errBroken error = &db.Error{
-		Class: db.Unavailable, Op: "use the session", Err: errors.New("its server did not answer the last call: reset the session first"),
-	}
-	errClosed = db.Fatalf("use the session", "it is closed: open a new one")
-	errNone   = db.Fatalf("use the session", "no transaction is open: begin one first")
-)
-
-func (s *session) usable() error {
-	switch {
-	case s.closed:
-		return errClosed
-	case s.broken:
-		return errBroken
-	}
-	return nil
-}
+// errNone is one value because it is frequent.
+var errNone = db.Fatalf("use the session", "no transaction is open: begin one first")
 
 // Begin starts a transaction without sending anything. With readPreference=secondary a read-only transaction is not
 // one of the server's, because no transaction can read from a secondary.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
-	if err := s.usable(); err != nil {
+	if err := s.Start(ctx, readOnly); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return &db.Error{Class: db.Aborted, Code: "cancelled", Op: "begin", Err: err}
-	}
 	s.values = s.values[:0]
-	s.open, s.readOnly = true, readOnly
 	s.outside = readOnly && s.db.config.secondary
 	if !s.outside {
 		if err := s.library.StartTransaction(); err != nil {
-			s.open = false
+			s.Open = false
 			return db.Fatalf("begin", "%w", err)
 		}
 	}
@@ -106,13 +85,10 @@ func (s *session) begin(ctx context.Context) {
 
 // ready returns an error if no transaction is open.
 func (s *session) ready() error {
-	if err := s.usable(); err != nil {
+	if err := s.Usable(); err != nil || s.Open {
 		return err
 	}
-	if !s.open {
-		return errNone
-	}
-	return nil
+	return errNone
 }
 
 // run sends the built command in the open transaction and returns the answer.
@@ -132,18 +108,17 @@ func (s *session) run(op string) ([]byte, error) {
 
 // lose ends the transaction because of e, and the session if it must be Reset.
 func (s *session) lose(e *db.Error) error {
-	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
 	s.abort()
-	return e
+	return s.Lose(e)
 }
 
 // abort gives up the open transaction. It notifies the server, within its own time-out, because the server would keep
 // its documents locked.
 func (s *session) abort() {
-	if !s.open {
+	if !s.Open {
 		return
 	}
-	s.open = false
+	s.Open = false
 	s.cancel()
 	if s.outside {
 		return
@@ -263,7 +238,7 @@ func (s *session) Commit(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	s.open = false
+	s.Open = false
 	s.cancel()
 	if s.outside {
 		return nil
@@ -275,17 +250,16 @@ func (s *session) Commit(ctx context.Context) error {
 		return nil
 	}
 	e := s.db.failure("commit", err, committing)
-	if s.readOnly && e.Class == db.Unknown {
+	if s.ReadOnly && e.Class == db.Unknown {
 		e = s.db.failure("commit", err, before) // there was nothing to apply
 	}
-	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
 	// After a time-out the library still regards the transaction as open. An abort could arrive before the commit at
 	// one shard and after it at another, so none is sent. An expired context ends the transaction only in the
 	// library.
 	ended, cancel := context.WithTimeout(context.Background(), -1)
 	defer cancel()
 	_ = s.library.AbortTransaction(ended)
-	return e
+	return s.Lose(e)
 }
 
 // Rollback implements db.RecordSession.
@@ -315,7 +289,7 @@ func (s *session) Range(ctx context.Context, c *db.Collection, r db.RecordRange,
 
 // Scan implements db.RecordSession.
 func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, limit int, document func([]db.Value) error) error {
-	if err := s.usable(); err != nil {
+	if err := s.Usable(); err != nil {
 		return err
 	}
 	s.command.filter(c, db.RecordRange{From: from, To: db.Value{Null: true}})
@@ -329,9 +303,9 @@ func (s *session) scan(ctx context.Context, c *db.Collection, limit int, documen
 	defer cancel()
 	collection := s.db.scanned
 	switch {
-	case s.open && s.outside:
+	case s.Open && s.outside:
 		collection = s.db.outside
-	case s.open:
+	case s.Open:
 		collection = s.db.data
 	}
 	find := options.Find().SetSort(sortByID).SetLimit(int64(limit))
@@ -366,25 +340,25 @@ func (s *session) scan(ctx context.Context, c *db.Collection, limit int, documen
 
 // Reset implements db.RecordSession. It verifies that a server can be asked.
 func (s *session) Reset(ctx context.Context) error {
-	if s.closed {
-		return errClosed
+	if s.Closed {
+		return s.Usable()
 	}
 	s.abort()
-	s.broken = true
+	s.Broken = true
 	limited, cancel := context.WithTimeout(ctx, s.db.config.timeout)
 	defer cancel()
 	if err := s.db.client.Ping(limited, s.db.preference()); err != nil {
 		return s.db.failure("reset the session", err, before)
 	}
-	s.broken = false
+	s.Broken = false
 	return nil
 }
 
 // Close implements db.RecordSession.
 func (s *session) Close() error {
 	s.abort()
-	if !s.closed {
-		s.closed = true
+	if !s.Closed {
+		s.Closed = true
 		s.library.EndSession(context.Background())
 	}
 	return nil

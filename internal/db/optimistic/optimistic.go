@@ -78,11 +78,16 @@ func (s *Writes) write(key []byte) *Write {
 	return &s.writes[s.order[i]]
 }
 
-// Session is the state of a db.KVSession and of its transaction.
-type Session struct {
+// State is the state of a session and of its transaction.
+type State struct {
 	Open, ReadOnly bool // of the transaction
 	Broken, Closed bool
-	Writes         // and copies of bytes until the transaction ends
+}
+
+// Session is the state of a db.KVSession and of its transaction.
+type Session struct {
+	State
+	Writes // and copies of bytes until the transaction ends
 }
 
 // Errors that are frequent are one value, because each would be allocated.
@@ -104,7 +109,7 @@ func Cancelled(op string, err error) error {
 }
 
 // Usable returns an error if the session is closed or must be Reset first.
-func (s *Session) Usable() error {
+func (s *State) Usable() error {
 	switch {
 	case s.Closed:
 		return db.Fatalf("use the session", "it is closed: open a new one")
@@ -115,7 +120,7 @@ func (s *Session) Usable() error {
 }
 
 // Start begins a transaction.
-func (s *Session) Start(ctx context.Context, readOnly bool) error {
+func (s *State) Start(ctx context.Context, readOnly bool) error {
 	if err := s.Usable(); err != nil {
 		return err
 	}
@@ -170,7 +175,7 @@ func (s *Session) CheckCommit(ctx context.Context, writes, most int) error {
 }
 
 // Lose ends the transaction because of e. It also marks the session as broken if the session must be Reset.
-func (s *Session) Lose(e *db.Error) error {
+func (s *State) Lose(e *db.Error) error {
 	s.Open = false
 	s.Broken = e.Class == db.Unknown || e.Class == db.Unavailable
 	return e

@@ -1,6 +1,7 @@
 package voltdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -360,65 +361,47 @@ func (s *recordSession) read(ctx context.Context, c *db.Collection, ids []db.Val
 
 // fillOne takes the record that was found. A row has its fields, and the rows of another table have its list.
 func (s *recordSession) fillOne(c *db.Collection, h *held, a *answer) error {
-	for number := range a.count {
-		t, err := a.tables.table()
-		if err != nil {
-			return s.lost("read", err)
-		}
-		if t.rows > 0 {
+	last := -1 // the number of the last table with a row
+	return s.each("read", a, func(number, column int, v db.Value) {
+		if number != last {
+			last = number
 			values := s.take(c.Width())
 			values[db.ID] = h.was[db.ID]
 			h.there, h.found, h.was, h.now = true, true, values, values
 		}
-		err = t.each(func(column int, v db.Value) {
-			switch {
-			case number > 0:
-				h.now = append(h.now, s.keep(v))
-			case len(c.Fields) > 0:
-				h.was[1+column] = s.keep(v)
-			}
-		})
-		if err != nil {
-			return s.lost("read", err)
+		switch {
+		case number > 0:
+			h.now = append(h.now, s.keep(v))
+		case len(c.Fields) > 0:
+			h.was[1+column] = s.keep(v)
 		}
-	}
-	return nil
+	})
 }
 
 // fill stores the records that were found in the held records from first on. Each row has the id and the fields. The
 // rows of each partition come in the order of the ids.
 func (s *recordSession) fill(c *db.Collection, first int, a *answer) error {
 	of, at := s.held[first:], -1
-	for range a.count {
-		t, err := a.tables.table()
-		if err != nil {
-			return s.lost("read", err)
+	return s.each("read", a, func(_, column int, v db.Value) {
+		if column > 0 {
+			if at >= 0 {
+				of[at].was[column] = s.keep(v)
+			}
+			return
 		}
-		err = t.each(func(column int, v db.Value) {
-			if column > 0 {
-				if at >= 0 {
-					of[at].was[column] = s.keep(v)
-				}
+		for tries := 0; ; tries++ {
+			if tries == len(of) { // nobody asked for it
+				at = -1
 				return
 			}
-			for tries := 0; ; tries++ {
-				if tries == len(of) { // nobody asked for it
-					at = -1
-					return
-				}
-				if at = (at + 1) % len(of); sameID(c, &of[at].was[db.ID], &v) {
-					break
-				}
+			if at = (at + 1) % len(of); sameID(c, &of[at].was[db.ID], &v) {
+				break
 			}
-			h, values := &of[at], s.take(c.Width())
-			values[db.ID] = h.was[db.ID]
-			h.there, h.found, h.was, h.now = true, true, values, values
-		})
-		if err != nil {
-			return s.lost("read", err)
 		}
-	}
-	return nil
+		h, values := &of[at], s.take(c.Width())
+		values[db.ID] = h.was[db.ID]
+		h.there, h.found, h.was, h.now = true, true, values, values
+	})
 }
 
 // Insert implements db.RecordSession.
@@ -614,30 +597,17 @@ func (s *recordSession) finish(a *answer, guards int, blind bool) error {
 	if s.rehearsal || !blind && len(s.late) == 0 {
 		return nil
 	}
-	for i := range a.count {
-		t, err := a.tables.table()
-		if err != nil {
-			return s.lost("commit", err)
+	changed := int64(0)
+	err := s.each("commit", a, func(number, column int, v db.Value) {
+		if at := number - guards; !blind && at >= 0 && at < len(s.late) && 1+column < len(s.late[at].before) {
+			s.late[at].before[1+column] = s.keep(v)
 		}
-		var before []db.Value
-		if at := i - guards; !blind && at >= 0 && at < len(s.late) {
-			before = s.late[at].before
-		}
-		changed := int64(0)
-		err = t.each(func(column int, v db.Value) {
-			if 1+column < len(before) {
-				before[1+column] = s.keep(v)
-			}
-			changed = v.Int
-		})
-		if err != nil {
-			return s.lost("commit", err)
-		}
-		if blind && changed == 0 {
-			return errAbsent
-		}
+		changed = v.Int
+	})
+	if err == nil && blind && changed == 0 {
+		err = errAbsent
 	}
-	return nil
+	return err
 }
 
 // mostScanned bounds a scan in a transaction, which is one answer of at most 50 MB.
@@ -729,28 +699,21 @@ func (s *recordSession) page(ctx context.Context, c *db.Collection, from db.Valu
 	if err != nil || a.count == 0 {
 		return 0, unread(err)
 	}
-	t, err := a.tables.table()
-	if err != nil {
-		return 0, s.lost("scan", err)
-	}
 	first := len(s.values)
 	width := c.Width()
 	if c.List == "" && s.open {
 		row := s.take(width)
 		var failed error
-		err = t.each(func(column int, v db.Value) {
+		err = s.each("scan", &a, func(_, column int, v db.Value) {
 			if row[column] = v; column == width-1 && failed == nil {
 				n++
 				failed = record(row)
 			}
 		})
-		if err != nil {
-			return n, s.lost("scan", err)
-		}
-		return n, failed
+		return n, cmp.Or(err, failed)
 	}
-	if err := t.each(func(_ int, v db.Value) { s.values = append(s.values, s.keep(v)) }); err != nil {
-		return 0, s.lost("scan", err)
+	if err := s.each("scan", &a, func(_, _ int, v db.Value) { s.values = append(s.values, s.keep(v)) }); err != nil {
+		return 0, err
 	}
 	values := s.values[first:]
 	if c.List != "" {
@@ -790,13 +753,9 @@ func (s *recordSession) lists(ctx context.Context, c *db.Collection, from db.Val
 	if err != nil {
 		return false, unread(err)
 	}
-	t, err := a.tables.table()
-	if err != nil {
-		return false, s.lost("scan", err)
-	}
 	var empty, row []db.Value
-	if err := t.each(func(_ int, v db.Value) { empty = append(empty, v) }); err != nil {
-		return false, s.lost("scan", err)
+	if err := s.each("scan", &a, func(_, _ int, v db.Value) { empty = append(empty, v) }); err != nil {
+		return false, err
 	}
 	for len(items)+len(empty) > 0 {
 		if len(items) == 0 || len(empty) > 0 && empty[0].Int < items[0].Int {

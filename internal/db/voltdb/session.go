@@ -132,6 +132,20 @@ func (s *session) lost(procedure string, err error) error {
 	return wire.Lost(s.op(procedure), err, wire.Committing)
 }
 
+// each calls a function for all values of all tables of an answer, with the numbers of the table and of the column.
+func (s *session) each(procedure string, a *answer, take func(table, column int, v db.Value)) error {
+	for number := range a.count {
+		t, err := a.tables.table()
+		if err == nil {
+			err = t.each(func(column int, v db.Value) { take(number, column, v) })
+		}
+		if err != nil {
+			return s.lost(procedure, err)
+		}
+	}
+	return nil
+}
+
 // notSent is the error of a call that the server has not received completely, so that the call cannot have run.
 type notSent struct{ error }
 

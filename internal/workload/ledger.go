@@ -28,6 +28,9 @@ func Observe(op *history.Op, value, version, writer int64) {
 type Rules struct {
 	CheckFailed history.Reason
 	Missing     history.Reason // an object that is not there
+	// Logged is set if the ledger's id is the only unique key that a transaction can violate. Then the transaction is
+	// applied, or a look-up has closed its id.
+	Logged bool
 }
 
 // Ended returns the result of a client's try that ended with err. A constraint of the schema that implements a rule
@@ -37,11 +40,15 @@ func Ended(tx *history.Transaction, err error, rules Rules) error {
 	if err == nil {
 		return nil
 	}
+	constraint := db.ConstraintOf(err)
+	if constraint == db.UniqueKey && rules.Logged {
+		err = load.ErrAlreadyApplied
+	}
 	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
 		Forget(tx)
 	}
 	reason := history.Reason(0)
-	switch db.ConstraintOf(err) {
+	switch constraint {
 	case db.CheckFailed:
 		reason = rules.CheckFailed
 	case db.NotNull, db.ForeignKey:

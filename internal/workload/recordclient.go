@@ -8,7 +8,6 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 )
 
 // StateRecords are the collections of objects that transactions add amounts to, and of their ledger, in a database of
@@ -147,8 +146,9 @@ type RecordClient struct {
 	found   []db.Record
 }
 
-// NewRecordClient returns the client of a session.
+// NewRecordClient returns the client of a session. The rules count as Logged.
 func NewRecordClient(s db.RecordSession, logic RecordLogic, records *StateRecords, rules Rules, style RecordStyle) *RecordClient {
+	rules.Logged = true
 	return &RecordClient{RecordSession: s, RecordLogic: logic, records: records, rules: rules, style: style}
 }
 
@@ -161,12 +161,7 @@ var errMeanwhile = &db.Error{
 // Attempt implements load.Client.
 func (c *RecordClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	Forget(tx)
-	err := c.attempt(ctx, tx)
-	if db.ConstraintOf(err) == db.UniqueKey {
-		// Only the ledger's id can be there already. Then the transaction is applied, or a look-up has closed its id.
-		err = load.ErrAlreadyApplied
-	}
-	return Ended(tx, err, c.rules)
+	return Ended(tx, c.attempt(ctx, tx), c.rules)
 }
 
 func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) error {

@@ -85,7 +85,7 @@ const (
 	coverReached
 )
 
-var rules = workload.Rules{CheckFailed: insufficientFunds, Missing: noSuchAccount}
+var rules = workload.Rules{CheckFailed: insufficientFunds, Missing: noSuchAccount, Logged: true}
 
 // model is the bank written for one data model.
 type model interface {

@@ -1,7 +1,6 @@
 package bank
 
 import (
-	"context"
 	"slices"
 
 	"stroppy/internal/check/totals"
@@ -255,17 +254,12 @@ func (h *chooser) decide(tx *history.Transaction) history.Reason {
 	case withdrawal:
 		return h.withdraw(tx)
 	}
-	takeAll(tx)
-	return 0
-}
-
-// takeAll sets the amount of a closing after the account was read.
-func takeAll(tx *history.Transaction) {
 	closed := opened(tx)
-	for i := range tx.Ops {
+	for i := range tx.Ops { // a closing takes all that the account holds
 		tx.Ops[i].Amount = closed.Value
 	}
 	closed.Amount = -closed.Value
+	return 0
 }
 
 // absent records that the opened account did not exist before.
@@ -277,33 +271,6 @@ func absent(op *history.Op) {
 // special reports whether a transaction of this kind changes an opened account, or reads by predicate.
 func special(k history.Kind) bool {
 	return k >= opening && k <= topUp || k == byPredicate || k == byBalance
-}
-
-// withOpenings is a client that opens and closes accounts and reads by predicate. It runs these transactions itself;
-// its Client runs the others.
-type withOpenings struct {
-	load.Client
-	choice  *chooser
-	attempt func(ctx context.Context, tx *history.Transaction) error
-}
-
-// Attempt implements load.Client.
-func (c *withOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
-	if !special(tx.Kind) {
-		return c.Client.Attempt(ctx, tx)
-	}
-	tx.Ops = tx.Ops[:planned(tx)]
-	workload.Forget(tx)
-	err := c.attempt(ctx, tx)
-	c.choice.settle(tx, err)
-	return workload.Ended(tx, err, rules)
-}
-
-// ResolveUnknown implements load.Client.
-func (c *withOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	err := c.Client.ResolveUnknown(ctx, tx)
-	c.choice.settle(tx, err)
-	return err
 }
 
 // settle records the state of an opened account after a try or a look-up that ended with err.

@@ -34,23 +34,35 @@ func (m *recordModel) newRecordOpenings(ctx context.Context, h *chooser, style w
 	if err != nil {
 		return nil, err
 	}
-	client := workload.NewRecordClient(s, h, m.records, rules, style)
-	c := &recordOpenings{RecordClient: client, chooser: h, ranges: s, accounts: m.records.Objects, guarded: m.Database.Limits().Guarded}
-	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
+	return &recordOpenings{
+		RecordClient: workload.NewRecordClient(s, h, m.records, rules, style), chooser: h,
+		ranges: s, accounts: m.records.Objects, guarded: m.Database.Limits().Guarded,
+	}, nil
 }
 
 // AppendID implements workload.RecordLogic.
 func (c *recordOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
 
-func (c *recordOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
-	err := c.transact(ctx, tx)
-	if db.ConstraintOf(err) == db.UniqueKey {
-		err = load.ErrAlreadyApplied // the ledger's id, as of any transfer
+// Attempt implements load.Client. The RecordClient makes the transactions that touch no opened account.
+func (c *recordOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
+	if !special(tx.Kind) {
+		return c.RecordClient.Attempt(ctx, tx)
 	}
+	tx.Ops = tx.Ops[:planned(tx)]
+	workload.Forget(tx)
+	err := workload.Ended(tx, c.attempt(ctx, tx), rules)
+	c.settle(tx, err)
 	return err
 }
 
-func (c *recordOpenings) transact(ctx context.Context, tx *history.Transaction) error {
+// ResolveUnknown implements load.Client.
+func (c *recordOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	err := c.RecordClient.ResolveUnknown(ctx, tx)
+	c.settle(tx, err)
+	return err
+}
+
+func (c *recordOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
 	there := func(op *history.Op) bool { return tx.Kind != opening || op.Object < firstOpened }
 	reason, err := c.ReadObjects(ctx, tx, there)
 	if err != nil {

@@ -41,15 +41,11 @@ func accountOf(text []byte) (uint64, bool) {
 	if len(text) != bicLength+1+banDigits || text[bicLength] != '/' {
 		return 0, false
 	}
-	return keyOfText(text[:bicLength], text[bicLength+1:])
-}
-
-func keyOfText(bic, digits []byte) (uint64, bool) {
-	number, ok := workload.ParseDecimal(digits)
+	number, ok := workload.ParseDecimal(text[bicLength+1:])
 	if !ok {
 		return 0, false
 	}
-	return keyOf(bic, number)
+	return keyOf(text[:bicLength], number)
 }
 
 // newRecordModel returns the data model. It completes the configuration with the defaults of the model.

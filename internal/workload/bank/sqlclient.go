@@ -7,7 +7,6 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 	"stroppy/internal/workload"
 )
 
@@ -47,14 +46,9 @@ func integer(n int64) db.Value { return db.Value{Int: n} }
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	tx.Ops = tx.Ops[:planned(tx)]
 	workload.Forget(tx)
-	err := c.attempt(ctx, tx)
-	if db.ConstraintOf(err) == db.UniqueKey {
-		// Only the ledger's key can be there already: the transfer is applied,
-		// or a look-up has closed its id.
-		err = load.ErrAlreadyApplied
-	}
+	err := workload.Ended(tx, c.attempt(ctx, tx), rules)
 	c.settle(tx, err)
-	return workload.Ended(tx, err, rules)
+	return err
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {

@@ -76,16 +76,12 @@ func (c *sqlClient) readByPredicate(ctx context.Context, tx *history.Transaction
 		c.observePlanned(tx)
 	}
 	c.addMembers(tx, result)
-	workload.Decide(tx, anchorFound(tx))
-	return nil
-}
-
-// anchorFound returns a reason if the account of the load was not found in its bank code.
-func anchorFound(tx *history.Transaction) history.Reason {
-	if !tx.Ops[0].Observed {
-		return noSuchAccount
+	reason := history.Reason(0)
+	if !tx.Ops[0].Observed { // the account of the load
+		reason = noSuchAccount
 	}
-	return 0
+	workload.Decide(tx, reason)
+	return nil
 }
 
 // changeOpened reads what the decision rests on, and writes as the style has it. The

@@ -1,6 +1,9 @@
 package events
 
 import (
+	"context"
+
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -15,6 +18,7 @@ type appender struct {
 	run, client, sequence uint64
 	first, step, own      uint64 // it appends to first, first+step …, which are own in number
 	shared                bool   // others append to its stream
+	ends                  ends
 
 	value []byte
 
@@ -34,6 +38,7 @@ func newAppender(c *Config, f formula, streams, run, client uint64) *appender {
 	if !a.shared {
 		a.own = (streams - client + clients - 1) / clients
 	}
+	a.ends = ends{make([]uint64, a.own), make([]history.ID, a.own)}
 	return a
 }
 
@@ -50,14 +55,6 @@ func (a *appender) Next(tx *history.Transaction) {
 		bytes += a.formula.length(a.config.Size, id, uint32(i))
 	}
 	tx.Ops = append(tx.Ops, history.Op{Object: stream, Write: true, Amount: int64(bytes)})
-}
-
-func (a *appender) begin(tx *history.Transaction) {
-	workload.Forget(tx)
-	if a.tried != 0 {
-		a.before = a.tried
-	}
-	a.tried = 0
 }
 
 // make returns the value of one event of the append; it is valid until the next.
@@ -83,27 +80,39 @@ func done(tx *history.Transaction, end uint64) {
 // ends holds where a client's own streams end: by stream, its last place plus 1; 0 is not known. Nothing is kept for
 // shared streams.
 type ends struct {
-	client *appender
 	after  []uint64
 	writer []history.ID // of the last place
 }
 
-func newEnds(a *appender) ends { return ends{a, make([]uint64, a.own), make([]history.ID, a.own)} }
+func (a *appender) slot(stream uint64) uint64 { return (stream - a.first) / a.step }
 
-func (e *ends) slot(stream uint64) uint64 { return (stream - e.client.first) / e.client.step }
-
-func (e *ends) of(stream uint64) (end uint64, writer history.ID) {
-	at := e.slot(stream)
-	return e.after[at], e.writer[at]
+// end returns the end of a stream and the writer of its last place.
+func (a *appender) end(stream uint64) (end uint64, writer history.ID) {
+	at := a.slot(stream)
+	return a.ends.after[at], a.ends.writer[at]
 }
 
-// set records the end of a stream and the writer of its last place.
-func (e *ends) set(stream, end uint64, writer history.ID) {
-	if !e.client.shared {
-		at := e.slot(stream)
-		e.after[at], e.writer[at] = end, writer
+// setEnd records the end of a stream and the writer of its last place.
+func (a *appender) setEnd(stream, end uint64, writer history.ID) {
+	if !a.shared {
+		at := a.slot(stream)
+		a.ends.after[at], a.ends.writer[at] = end, writer
 	}
 }
 
-// forget: where the stream of an append ends is not known any more.
-func (e *ends) forget(tx *history.Transaction) { e.after[e.slot(tx.Ops[0].Object)] = 0 }
+// try runs one try of an append. After an error it is not known any more where the stream ends.
+func (a *appender) try(ctx context.Context, tx *history.Transaction, run func(context.Context, *history.Transaction) error) error {
+	workload.Forget(tx)
+	if a.tried != 0 {
+		a.before = a.tried
+	}
+	a.tried = 0
+	err := run(ctx, tx)
+	if err != nil {
+		a.ends.after[a.slot(tx.Ops[0].Object)] = 0
+	}
+	if db.ConstraintOf(err) == db.UniqueKey {
+		return errTaken
+	}
+	return err
+}

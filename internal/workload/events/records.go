@@ -75,8 +75,8 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 
 // rehearse carries out a look-up, and appends with all numbers of pieces.
 func (m *recordModel) rehearse(ctx context.Context, s db.RecordSession, config *Config) error {
-	client := &appender{config: config, step: 1, own: 1}
-	c := &recordClient{appender: client, RecordSession: s, model: m, ends: newEnds(client)}
+	client := newAppender(config, formula{}, 1, 0, 0)
+	c := &recordClient{appender: client, RecordSession: s, model: m}
 	err := s.Begin(ctx, false)
 	if err == nil {
 		_, err = c.look(ctx, 0, 1)
@@ -104,7 +104,7 @@ func endValues(stream, place uint64, writer history.ID) []db.Value {
 
 func (m *recordModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.RecordSession(ctx, a.config.SessionOptions())
-	return &recordClient{appender: a, RecordSession: s, model: m, ends: newEnds(a)}, err
+	return &recordClient{appender: a, RecordSession: s, model: m}, err
 }
 
 // download reads the streams' ends first and then the entries.
@@ -160,7 +160,6 @@ type recordClient struct {
 	*appender
 	db.RecordSession
 	model *recordModel
-	ends  ends // the ends of streams of a database that compares the assumed values
 
 	id      [1]db.Value
 	args    [2]db.Value
@@ -173,15 +172,7 @@ type recordClient struct {
 
 // Attempt implements load.Client.
 func (c *recordClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	c.begin(tx)
-	err := c.append(ctx, tx)
-	if err != nil {
-		c.ends.forget(tx)
-	}
-	if db.ConstraintOf(err) == db.UniqueKey {
-		return errTaken
-	}
-	return err
+	return c.try(ctx, tx, c.append)
 }
 
 func (c *recordClient) append(ctx context.Context, tx *history.Transaction) error {
@@ -214,7 +205,7 @@ func (c *recordClient) append(ctx context.Context, tx *history.Transaction) erro
 		return err
 	}
 	done(tx, end)
-	c.ends.set(stream, end+uint64(c.config.Batch)+1, tx.ID)
+	c.setEnd(stream, end+uint64(c.config.Batch)+1, tx.ID)
 	return nil
 }
 
@@ -239,7 +230,7 @@ func (c *recordClient) know(ctx context.Context, stream uint64) error {
 	if !ok {
 		return nil
 	}
-	if end, last := c.ends.of(stream); end != 0 && c.before == 0 {
+	if end, last := c.end(stream); end != 0 && c.before == 0 {
 		assumer.Assume(c.model.streams, endValues(stream, end-1, last))
 		return nil
 	}

@@ -77,7 +77,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.Session(ctx, a.config.SessionOptions())
-	return &sqlClient{appender: a, SQLSession: s, model: m, ends: newEnds(a)}, err
+	return &sqlClient{appender: a, SQLSession: s, model: m}, err
 }
 
 // download reads everything in one statement, so that it comes from one snapshot.
@@ -104,8 +104,6 @@ type sqlClient struct {
 	db.SQLSession
 	model *sqlModel
 	args  [6]db.Value
-
-	ends ends
 }
 
 // errTaken is the error if another client has appended at the place first.
@@ -113,15 +111,7 @@ var errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: error
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	c.begin(tx)
-	err := c.append(ctx, tx)
-	if err != nil {
-		c.ends.forget(tx)
-	}
-	if db.ConstraintOf(err) == db.UniqueKey {
-		return errTaken
-	}
-	return err
+	return c.try(ctx, tx, c.append)
 }
 
 func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
@@ -129,7 +119,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end, _ := c.ends.of(op.Object)
+	end, _ := c.end(op.Object)
 	if end == 0 || c.before != 0 {
 		found, there, err := c.look(ctx, tx.ID, op.Object)
 		if err != nil {
@@ -156,7 +146,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	done(tx, c.tried-1)
-	c.ends.set(op.Object, end+uint64(c.config.Batch), tx.ID)
+	c.setEnd(op.Object, end+uint64(c.config.Batch), tx.ID)
 	return nil
 }
 

@@ -269,11 +269,7 @@ type addClient struct {
 // Attempt implements load.Client.
 func (c *addClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	workload.Forget(tx)
-	err := c.attempt(ctx, tx)
-	if db.ConstraintOf(err) == db.UniqueKey {
-		err = load.ErrAlreadyApplied
-	}
-	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
+	return workload.Ended(tx, c.attempt(ctx, tx), workload.Rules{Missing: noSuchRow, Logged: true})
 }
 
 func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error {

@@ -6,7 +6,6 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 	"stroppy/internal/workload"
 )
 
@@ -58,12 +57,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		workload.Decide(tx, reason)
 		return nil
 	}
-	if c.texts.versions && db.ConstraintOf(err) == db.UniqueKey {
-		// Only the history's key can be there already: the transaction is applied, or
-		// a look-up has closed its id.
-		err = load.ErrAlreadyApplied
-	}
-	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
+	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow, Logged: c.texts.versions})
 }
 
 // attempt returns noSuchRow if one of the rows does not exist. Such a transaction changes nothing, with one

@@ -165,14 +165,11 @@ func (c *RecordClient) Attempt(ctx context.Context, tx *history.Transaction) err
 }
 
 func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) error {
-	c.name(tx)
-	readOnly := tx.Kind.ReadOnly()
-	if err := c.Begin(ctx, readOnly); err != nil {
+	if err := c.Start(ctx, tx); err != nil {
 		return err
 	}
-	c.reserve(tx)
 	switch {
-	case readOnly:
+	case tx.Kind.ReadOnly():
 		reason, err := c.read(ctx, tx, nil)
 		return c.end(ctx, tx, reason, err)
 	case c.style == RecordsAdd || c.style == RecordsAddLate:
@@ -192,7 +189,7 @@ func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) err
 		err = c.write(ctx, tx, reason == 0)
 	}
 	if err == nil && reason == 0 {
-		err = c.log(ctx, tx)
+		err = c.Log(ctx, tx)
 	}
 	return c.end(ctx, tx, reason, err)
 }
@@ -209,8 +206,8 @@ func (c *RecordClient) end(ctx context.Context, tx *history.Transaction, reason 
 	return err
 }
 
-// refuse gives up a transaction that has changed objects, and its observations.
-func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+// Refuse gives up a transaction that has changed objects, and its observations.
+func (c *RecordClient) Refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
 	err := c.Rollback(ctx)
 	if err == nil {
 		Forget(tx)
@@ -222,26 +219,8 @@ func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reas
 // uncredited reports whether a rule of the workload applies to an object.
 func uncredited(op *history.Op) bool { return op.Amount <= 0 }
 
-// ReadObjects begins a transaction of the workload's own. It finds and observes the objects of the wanted operations.
-// The reason is set if an object is not there.
-func (c *RecordClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
-	c.name(tx)
-	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
-		return 0, err
-	}
-	c.reserve(tx)
-	return c.read(ctx, tx, wanted)
-}
-
-// reserve announces the entry of a transaction in the ledger.
-func (c *RecordClient) reserve(tx *history.Transaction) {
-	if c.records.Ledger != nil && !tx.Kind.ReadOnly() {
-		c.Reserve(c.records.Ledger, db.Value{Int: int64(tx.ID)})
-	}
-}
-
-// name makes the ids of the operations' objects.
-func (c *RecordClient) name(tx *history.Transaction) {
+// Start begins a transaction, and announces its record in the ledger.
+func (c *RecordClient) Start(ctx context.Context, tx *history.Transaction) error {
 	for len(c.names) < len(tx.Ops) {
 		c.names, c.made, c.found = append(c.names, db.Value{}), append(c.made, 0), append(c.found, db.Record{})
 		c.states = append(c.states, make([]db.Value, stateFields)...)
@@ -249,6 +228,22 @@ func (c *RecordClient) name(tx *history.Transaction) {
 	for i := range tx.Ops {
 		c.names[i].Text = c.AppendID(c.names[i].Text[:0], tx.Ops[i].Object)
 	}
+	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		return err
+	}
+	if c.records.Ledger != nil && !tx.Kind.ReadOnly() {
+		c.Reserve(c.records.Ledger, db.Value{Int: int64(tx.ID)})
+	}
+	return nil
+}
+
+// ReadObjects starts a transaction of the workload's own. It finds and observes the objects of the wanted operations.
+// The reason is set if an object is not there.
+func (c *RecordClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
+	if err := c.Start(ctx, tx); err != nil {
+		return 0, err
+	}
+	return c.read(ctx, tx, wanted)
 }
 
 // WriteObjects writes the states of the wanted objects that ReadObjects has read, as the operations make them. The
@@ -268,7 +263,7 @@ func (c *RecordClient) WriteObjects(ctx context.Context, tx *history.Transaction
 	if err := c.update(ctx); err != nil {
 		return err
 	}
-	return c.log(ctx, tx)
+	return c.Log(ctx, tx)
 }
 
 // End commits a transaction of the workload's own, even a refused transaction.
@@ -351,14 +346,14 @@ func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 			case err != nil:
 				return err
 			case reason != 0 && changed:
-				return c.refuse(ctx, tx, reason)
+				return c.Refuse(ctx, tx, reason)
 			case reason != 0:
 				return c.end(ctx, tx, reason, nil)
 			}
 			changed = true
 		}
 	}
-	err := c.end(ctx, tx, 0, c.log(ctx, tx))
+	err := c.end(ctx, tx, 0, c.Log(ctx, tx))
 	if c.style == RecordsAddLate {
 		for i := range tx.Ops {
 			if op := &tx.Ops[i]; err == nil && op.Write && !op.Observed {
@@ -469,8 +464,9 @@ func (c *RecordClient) update(ctx context.Context) error {
 	return err
 }
 
-// log inserts the transaction's record into the ledger.
-func (c *RecordClient) log(ctx context.Context, tx *history.Transaction) error {
+// Log inserts the transaction's record into the ledger. Unless the client has written an object, the version of its leg
+// is 0.
+func (c *RecordClient) Log(ctx context.Context, tx *history.Transaction) error {
 	if c.records.Ledger == nil {
 		return nil
 	}

@@ -207,7 +207,7 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 	if m.versions {
 		return client, err
 	}
-	c := &addClient{RecordClient: client, chooser: h, model: m, rows: make([]db.Value, operations)}
+	c := &addClient{RecordClient: client, rows: make([]db.Value, operations)}
 	c.add = db.Update{Collection: m.counters, Add: []int{1}, Unseen: true}
 	return c, err
 }
@@ -255,15 +255,10 @@ func (*callClient) ResolveUnknown(_ context.Context, tx *history.Transaction) er
 // If a teller or a branch is missing, adding to it creates it again. The end state then shows the difference.
 type addClient struct {
 	*workload.RecordClient // makes the transactions and looks them up
-	chooser                *chooser
-	model                  *recordModel
 	add                    db.Update
 
 	rows    []db.Value // the ids of the records
-	entries [1][]db.Value
 	amounts [operations]db.Value
-	entry   []db.Value
-	names   [operations][]byte // of the rows in the history
 }
 
 // Attempt implements load.Client.
@@ -273,19 +268,11 @@ func (c *addClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error {
-	if err := c.Begin(ctx, false); err != nil {
+	if err := c.Start(ctx, tx); err != nil {
 		return err
 	}
-	ledger := c.model.records.Ledger
-	if ledger != nil {
-		c.Reserve(ledger, db.Value{Int: int64(tx.ID)})
-	}
-	c.entry = append(c.entry[:0], db.Value{Int: int64(tx.ID)})
 	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		c.rows[i], c.amounts[i].Int = counterID(op.Object), op.Amount
-		c.names[i] = c.chooser.AppendID(c.names[i][:0], op.Object)
-		c.entry = append(c.entry, db.Value{Text: c.names[i]}, c.amounts[i], db.Value{})
+		c.rows[i], c.amounts[i].Int = counterID(tx.Ops[i].Object), tx.Ops[i].Amount
 	}
 	before, err := c.FindAndUpdate(ctx, &c.add, c.rows[opAccount], c.amounts[:1])
 	if err != nil {
@@ -299,20 +286,12 @@ func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		}
 	}
 	if found != operations-1 {
-		workload.Forget(tx)
-		workload.Decide(tx, noSuchRow)
-		return c.Rollback(ctx)
+		return c.Refuse(ctx, tx, noSuchRow)
 	}
-	if ledger != nil {
-		c.entries[0] = c.entry
-		if err := c.Insert(ctx, ledger, c.entries[:]...); err != nil {
-			return err
-		}
+	if err := c.Log(ctx, tx); err != nil {
+		return err
 	}
-	if err = c.Commit(ctx); err == nil {
-		workload.Decide(tx, 0)
-	}
-	return err
+	return c.End(ctx, tx, 0)
 }
 
 func (m *recordModel) endState(ctx context.Context, e *endRows) error {

@@ -40,6 +40,28 @@ type Metric struct {
 	Scale float64
 }
 
+// Measurements are metrics with their names at the server.
+type Measurements []struct {
+	Name string
+	Metric
+}
+
+// Metrics returns the metrics.
+func (list Measurements) Metrics() (all []Metric) {
+	for _, one := range list {
+		all = append(all, one.Metric)
+	}
+	return all
+}
+
+// Values returns the values of the metrics among the numbers that the server has under these names.
+func (list Measurements) Values(found map[string]string) (all []float64) {
+	for _, one := range list {
+		all = append(all, ParseValue(found[one.Name]))
+	}
+	return all
+}
+
 // Megabyte is the Metric.Scale of bytes.
 const Megabyte = 1e6
 

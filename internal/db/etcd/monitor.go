@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,7 +45,7 @@ var fromStatus = [ofStatus]db.Metric{
 
 // exported holds the metrics of /metrics (https://etcd.io/docs/v3.5/metrics/), with their names there. A histogram has
 // one metric for its sum and one for its count.
-var exported = []exportedMetric{
+var exported = db.Measurements{
 	{"etcd_server_proposals_pending", db.Metric{Name: "proposals_pending", Label: "proposals", Chart: chartPending}},
 	{"etcd_disk_wal_fsync_duration_seconds_count", db.Metric{Name: "wal_syncs_per_s", Label: "syncs of the log", Chart: chartSyncs, Counter: true}},
 	{"etcd_disk_backend_commit_duration_seconds_count", db.Metric{Name: "backend_commits_per_s", Label: "commits of the backend", Chart: chartSyncs, Counter: true}},
@@ -57,11 +56,6 @@ var exported = []exportedMetric{
 	{"etcd_server_leader_changes_seen_total", db.Metric{Name: "leader_changes_per_s", Label: "changes of the leader", Chart: chartTrouble, Counter: true}},
 	{"etcd_server_proposals_failed_total", db.Metric{Name: "proposals_failed_per_s", Label: "failed proposals", Chart: chartTrouble, Counter: true}},
 	{"etcd_server_slow_apply_total", db.Metric{Name: "slow_applies_per_s", Label: "slow applies", Chart: chartTrouble, Counter: true}},
-}
-
-type exportedMetric struct {
-	name string
-	db.Metric
 }
 
 // monitor asks all members over separate connections, and the leader for its metrics.
@@ -85,11 +79,7 @@ func (d *Database) Monitor() db.Monitor {
 func (*monitor) Interval() time.Duration { return time.Second }
 
 func (*monitor) Metrics() []db.Metric {
-	all := fromStatus[:]
-	for _, one := range exported {
-		all = append(all, one.Metric)
-	}
-	return all
+	return append(fromStatus[:], exported.Metrics()...)
 }
 
 func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
@@ -108,7 +98,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 		m.leader = "" // the next sample has no earlier one to compare with
 	}
 	for _, one := range exported {
-		x, there := found[one.name]
+		x, there := found[one.Name]
 		if !there {
 			x = math.NaN()
 		}
@@ -170,10 +160,11 @@ func wanted(text io.Reader) (map[string]float64, error) {
 	for lines.Scan() {
 		line := lines.Text()
 		name := line[:max(strings.IndexAny(line, "{ "), 0)]
-		if !slices.ContainsFunc(exported, func(one exportedMetric) bool { return one.name == name }) {
-			continue
+		for i := range exported {
+			if exported[i].Name == name {
+				found[name] += db.ParseValue(line[strings.LastIndexByte(line, ' ')+1:])
+			}
 		}
-		found[name] += db.ParseValue(line[strings.LastIndexByte(line, ' ')+1:])
 	}
 	return found, lines.Err()
 }

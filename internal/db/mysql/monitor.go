@@ -2,21 +2,12 @@ package mysql
 
 import (
 	"context"
-	"math"
 	"strings"
 	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/wire"
 )
-
-// measurement is a metric with its status variable. Metrics that a product or version lacks are not known
-// (https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html,
-// https://mariadb.com/docs/server/ha-and-performance/optimization-and-tuning/system-variables/innodb-status-variables).
-type measurement struct {
-	variable string
-	db.Metric
-}
 
 // These are the charts of MySQL's metrics.
 const (
@@ -30,7 +21,10 @@ const (
 	chartGalera  = "Transactions that Galera rolled back per second"
 )
 
-var measurements = []measurement{
+// measurements are the metrics with their status variables. Metrics that a product or version lacks are not known
+// (https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html,
+// https://mariadb.com/docs/server/ha-and-performance/optimization-and-tuning/system-variables/innodb-status-variables).
+var measurements = db.Measurements{
 	{"threads_running", db.Metric{Name: "threads_running", Label: "threads running, the one that is asked among them", Chart: chartThreads}},
 	{"innodb_row_lock_current_waits", db.Metric{Name: "row_lock_waiting", Label: "waiting for a row lock", Chart: chartThreads}},
 	{"innodb_row_lock_waits", db.Metric{Name: "row_lock_waits_per_s", Label: "waits for a row lock", Chart: chartLocks, Counter: true}},
@@ -51,7 +45,7 @@ var measurements = []measurement{
 
 // ofGalera lists the metrics that only a Galera node has
 // (https://galeracluster.com/library/documentation/galera-status-variables.html).
-var ofGalera = []measurement{
+var ofGalera = db.Measurements{
 	{"wsrep_local_recv_queue", db.Metric{Name: "galera_receive_queue", Label: "to apply", Chart: chartQueue}},
 	{"wsrep_local_send_queue", db.Metric{Name: "galera_send_queue", Label: "to send", Chart: chartQueue}},
 	{"wsrep_flow_control_paused_ns", db.Metric{Name: "galera_paused_ns_per_s", Label: "paused", Chart: chartPaused, Counter: true, Scale: 1e9}},
@@ -62,7 +56,7 @@ var ofGalera = []measurement{
 // monitor is a separate connection to the server that accepts writes.
 type monitor struct {
 	database     *Database
-	measurements []measurement
+	measurements db.Measurements
 	link         *link // nil: there is none now
 }
 
@@ -78,12 +72,7 @@ func (d *Database) Monitor() db.Monitor {
 
 func (*monitor) Interval() time.Duration { return time.Second }
 
-func (m *monitor) Metrics() (all []db.Metric) {
-	for _, one := range m.measurements {
-		all = append(all, one.Metric)
-	}
-	return all
-}
+func (m *monitor) Metrics() []db.Metric { return m.measurements.Metrics() }
 
 func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	d, op := m.database, m.database.op("ask for its status")
@@ -100,7 +89,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	}
 	var names []string
 	for _, one := range m.measurements {
-		names = append(names, "'"+one.variable+"'")
+		names = append(names, "'"+one.Name+"'")
 	}
 	rows, err := m.link.table("SHOW GLOBAL STATUS WHERE Variable_name IN (" + strings.Join(names, ", ") + ")")
 	if err != nil {
@@ -113,13 +102,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	for _, row := range rows {
 		found[strings.ToLower(row[0])] = row[1]
 	}
-	for _, one := range m.measurements {
-		x := math.NaN()
-		if text, there := found[one.variable]; there {
-			x = db.ParseValue(text)
-		}
-		s.Values = append(s.Values, x)
-	}
+	s.Values = m.measurements.Values(found)
 	return s, nil
 }
 

@@ -3,7 +3,6 @@ package redis
 import (
 	"cmp"
 	"context"
-	"math"
 	"strings"
 	"time"
 
@@ -12,12 +11,6 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
 )
-
-// measurement is a metric and its field of INFO (https://redis.io/docs/latest/commands/info/).
-type measurement struct {
-	field string
-	db.Metric
-}
 
 // The charts of Redis's metrics.
 const (
@@ -29,7 +22,8 @@ const (
 	chartNetwork  = "Network, MB per second"
 )
 
-var measurements = []measurement{
+// measurements are the metrics of INFO (https://redis.io/docs/latest/commands/info/).
+var measurements = db.Measurements{
 	{"total_commands_processed", db.Metric{Name: "commands_per_s", Label: "commands", Chart: chartCommands, Counter: true}},
 	{"connected_clients", db.Metric{Name: "connected_clients", Label: "clients", Chart: chartClients}},
 	{"blocked_clients", db.Metric{Name: "blocked_clients", Label: "blocked", Chart: chartClients}},
@@ -59,12 +53,7 @@ func (d *Database) Monitor() db.Monitor { return &monitor{database: d} }
 
 func (*monitor) Interval() time.Duration { return time.Second }
 
-func (*monitor) Metrics() (all []db.Metric) {
-	for _, one := range measurements {
-		all = append(all, one.Metric)
-	}
-	return all
-}
+func (*monitor) Metrics() []db.Metric { return measurements.Metrics() }
 
 func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	const op = "ask for the statistics"
@@ -84,13 +73,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	if s.Server = m.link.node; found["role"] != "master" && !m.database.config.any {
 		m.Close() // the next sample finds the primary
 	}
-	for _, one := range measurements {
-		x := math.NaN()
-		if text, there := found[one.field]; there {
-			x = db.ParseValue(text)
-		}
-		s.Values = append(s.Values, x)
-	}
+	s.Values = measurements.Values(found)
 	return s, nil
 }
 

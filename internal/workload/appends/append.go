@@ -69,9 +69,6 @@ var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordM
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Lists, error) {
-	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits {
-		return nil, fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-1)
-	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -262,9 +262,6 @@ const (
 // check returns the first error of a configuration, whatever the database. The bounds of single settings are checked
 // elsewhere.
 func (c *Config) check() error {
-	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits-1 {
-		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-2)
-	}
 	if c.Accounts != 0 {
 		if err := c.checkAccounts(c.Accounts); err != nil {
 			return err

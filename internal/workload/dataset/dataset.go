@@ -128,6 +128,9 @@ func (s *Set) Claim() db.Claim { return s.expected.Claim }
 
 // Bind returns the store for the data model of an open database, and the set of its data.
 func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Models[M, C], expected Expected) (model M, s *Set, err error) {
+	if expected.Clients < 1 || expected.Clients > maxClients {
+		return model, nil, fmt.Errorf("clients is %d: take 1 to %d", expected.Clients, maxClients)
+	}
 	if expected.Claim, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
 	}
@@ -358,6 +361,9 @@ func (s *Set) reportOverwrite(m Metadata) {
 	}
 	s.onOverwrite(what)
 }
+
+// maxClients is the largest number of clients. It leaves one number of an ID for a client in the background.
+const maxClients = 1<<history.ClientBits - 2
 
 // maxRun is the last run number that an ID can hold.
 const maxRun = 1<<history.RunBits - 1

@@ -83,10 +83,7 @@ var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordM
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {
 	err := c.Validate()
-	switch {
-	case c.Clients < 1:
-		err = fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
-	case uint64(c.Batch)*c.Size.High > maxCommit:
+	if uint64(c.Batch)*c.Size.High > maxCommit {
 		err = fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
 	}
 	if err != nil {

@@ -188,9 +188,6 @@ func DefaultConfig() Config {
 // check returns an error in one sentence for a wrong configuration, whatever the
 // database. The bounds of single settings are theirs.
 func (c *Config) check() error {
-	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits {
-		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-1)
-	}
 	if c.Mode == workload.Procedure && c.Versions && !c.AnyRows {
 		return errVersionsProcedure
 	}

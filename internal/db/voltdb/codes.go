@@ -8,28 +8,25 @@ import (
 	"stroppy/internal/db"
 )
 
-// classes holds the class of a call that failed, by its status: org.voltdb.client.ClientResponse of VoltDB 10.0, and
+// statuses holds the name of a status and the class of a call that failed with it: org.voltdb.client.ClientResponse of VoltDB 10.0, and
 // https://docs.voltdb.com/UsingVoltDB/DesignAppErrHandling.php.
 //
 // If a node ends, or no longer decides for a partition, it answers its open calls with RESPONSE_UNKNOWN: they may have
 // been applied. A call with a status that is not known may have been applied too. The first two statuses mean that the
 // transaction was rolled back.
-var classes = map[status]db.Class{
-	userAbort:          db.Aborted,
-	gracefulFailure:    db.Aborted,
-	unexpectedFailure:  db.Unknown,
-	connectionLost:     db.Unknown,
-	serverUnavailable:  db.Unavailable,
-	connectionTimeout:  db.Unknown,
-	responseUnknown:    db.Unknown,
-	txnRestart:         db.Unknown,
-	operationalFailure: db.Unknown,
-}
-
-var statusNames = map[status]string{
-	userAbort: "USER_ABORT", gracefulFailure: "GRACEFUL_FAILURE", unexpectedFailure: "UNEXPECTED_FAILURE",
-	connectionLost: "CONNECTION_LOST", serverUnavailable: "SERVER_UNAVAILABLE", connectionTimeout: "CONNECTION_TIMEOUT",
-	responseUnknown: "RESPONSE_UNKNOWN", txnRestart: "TXN_RESTART", operationalFailure: "OPERATIONAL_FAILURE",
+var statuses = map[status]struct {
+	name  string
+	class db.Class
+}{
+	userAbort:          {"USER_ABORT", db.Aborted},
+	gracefulFailure:    {"GRACEFUL_FAILURE", db.Aborted},
+	unexpectedFailure:  {"UNEXPECTED_FAILURE", db.Unknown},
+	connectionLost:     {"CONNECTION_LOST", db.Unknown},
+	serverUnavailable:  {"SERVER_UNAVAILABLE", db.Unavailable},
+	connectionTimeout:  {"CONNECTION_TIMEOUT", db.Unknown},
+	responseUnknown:    {"RESPONSE_UNKNOWN", db.Unknown},
+	txnRestart:         {"TXN_RESTART", db.Unknown},
+	operationalFailure: {"OPERATIONAL_FAILURE", db.Unknown},
 }
 
 // absentProcedure ends the text about a procedure that does not exist.
@@ -65,7 +62,7 @@ var meanings = []meaning{
 // failed returns the error of a call that the server reports as failed.
 func failed(op string, a *answer) *db.Error {
 	text := oneLine(string(a.text))
-	e := &db.Error{Class: classes[a.status], Code: statusNames[a.status], Op: op, Err: errors.New(text)}
+	e := &db.Error{Class: statuses[a.status].class, Code: statuses[a.status].name, Op: op, Err: errors.New(text)}
 	for _, m := range meanings {
 		if m.pattern.MatchString(text) {
 			e.Class, e.Constraint = m.class, m.constraint

@@ -325,8 +325,8 @@ func keys(c *db.Collection) []string {
 	return []string{"id"}
 }
 
-func fields(c *db.Collection) (names []string) {
-	for _, f := range c.Fields {
+func namesOf(fields []db.Field) (names []string) {
+	for _, f := range fields {
 		names = append(names, f.Name)
 	}
 	return names
@@ -335,15 +335,8 @@ func fields(c *db.Collection) (names []string) {
 // listTable returns the name of the table with the lists of a collection.
 func listTable(c *db.Collection) string { return c.Name + "_" + c.List }
 
-func itemNames(c *db.Collection) (names []string) {
-	for _, f := range c.Items {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-// where returns the condition for a record, whose key is a parameter.
-func (l *statements) where(c *db.Collection) string {
+// key adds the parameters for the key of a record.
+func (l *statements) key(c *db.Collection) {
 	if l.home < 0 {
 		l.home = len(l.types)
 	}
@@ -351,6 +344,11 @@ func (l *statements) where(c *db.Collection) string {
 		l.types = append(l.types, db.Integer)
 	}
 	l.types = append(l.types, c.ID)
+}
+
+// where returns the condition for a record, whose key is a parameter.
+func (l *statements) where(c *db.Collection) string {
+	l.key(c)
 	return strings.Join(keys(c), " = ? AND ") + " = ?"
 }
 
@@ -362,31 +360,25 @@ func (l *statements) cast(of db.Type) string {
 
 // insert returns a statement that writes a record. All values are parameters.
 func (l *statements) insert(verb string, c *db.Collection) string {
-	if l.home < 0 {
-		l.home = len(l.types)
-	}
-	if c.Group > 0 {
-		l.types = append(l.types, db.Integer)
-	}
-	l.types = append(l.types, c.ID)
+	l.key(c)
 	for _, f := range c.Fields {
 		l.types = append(l.types, f.Type)
 	}
-	names := append(keys(c), fields(c)...)
+	names := append(keys(c), namesOf(c.Fields)...)
 	return fmt.Sprintf("%s INTO %s (%s) VALUES (?%s)", verb, c.Name, strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
 }
 
 func (l *statements) add(of step) {
 	c := of.c
 	text := func(format string, args ...any) { l.texts = append(l.texts, fmt.Sprintf(format, args...)) }
-	all := strings.Join(append([]string{"id"}, fields(c)...), ", ")
+	all := strings.Join(append([]string{"id"}, namesOf(c.Fields)...), ", ")
 	switch of.kind {
 	case find:
-		columns := cmp.Or(strings.Join(fields(c), ", "), "id")
+		columns := cmp.Or(strings.Join(namesOf(c.Fields), ", "), "id")
 		text("SELECT %s FROM %s WHERE %s", columns, c.Name, l.where(c))
 		if c.List != "" {
 			l.types = append(l.types, c.ID)
-			text("SELECT %s FROM %s WHERE id = ? ORDER BY n", strings.Join(itemNames(c), ", "), listTable(c))
+			text("SELECT %s FROM %s WHERE id = ? ORDER BY n", strings.Join(namesOf(c.Items), ", "), listTable(c))
 		}
 	case findAll:
 		l.types = append(l.types, c.ID|listOf)
@@ -399,7 +391,7 @@ func (l *statements) add(of step) {
 		}
 		l.types = append(l.types, c.ID, db.Integer)
 		if c.List != "" {
-			text("SELECT id, %s FROM %s WHERE id >= ? ORDER BY id, n LIMIT ?", strings.Join(itemNames(c), ", "), listTable(c))
+			text("SELECT id, %s FROM %s WHERE id >= ? ORDER BY id, n LIMIT ?", strings.Join(namesOf(c.Items), ", "), listTable(c))
 			return
 		}
 		text("SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT ?", all, c.Name, condition, strings.Join(keys(c), ", "))
@@ -460,7 +452,7 @@ func (l *statements) guard(of step) {
 func (l *statements) look(of step) {
 	c := of.c
 	var columns, broken []string
-	for _, name := range fields(c) {
+	for _, name := range namesOf(c.Fields) {
 		columns = append(columns, "MAX("+name+")")
 	}
 	if least := of.u.AtLeast; least != 0 {
@@ -517,7 +509,7 @@ func (l *statements) item(c *db.Collection, n int) {
 	values = append(values, of+"."+c.From.Fields[c.Copied-1].Name)
 	l.types = append(l.types, c.Items[0].Type)
 	l.texts = append(l.texts, fmt.Sprintf("INSERT INTO %s (id, n, %s) SELECT %s FROM %s WHERE %s.id = ?",
-		listTable(c), strings.Join(itemNames(c), ", "), strings.Join(values, ", "), from, of))
+		listTable(c), strings.Join(namesOf(c.Items), ", "), strings.Join(values, ", "), from, of))
 }
 
 // column returns the definition of a column.

@@ -7,11 +7,18 @@ import (
 	"time"
 )
 
-// The number of downloads if the parts of the data do not agree, and the wait between two downloads.
-const (
-	downloadTries = 10
-	downloadWait  = 200 * time.Millisecond
-)
+// mostLooks is the number of looks at data whose parts do not agree.
+const mostLooks = 10
+
+// awaitLook waits between two looks at the data.
+func awaitLook(ctx context.Context) error {
+	select {
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // Download takes the end state of the data. Its parts may be read one after the other, and a
 // transaction with an unknown outcome may still commit between them. Then the parts do not
@@ -34,14 +41,12 @@ func Download[F comparable](ctx context.Context, s *Set, restart func() error, t
 		if agrees || try > 1 && found == before {
 			return nil
 		}
-		if try == downloadTries {
+		if try == mostLooks {
 			return StateErrorf("the %s was changed while it was downloaded, %d times in a row: stop the other programs that change it, then check again", s.kind.Noun, try)
 		}
 		before = found
-		select {
-		case <-time.After(downloadWait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := awaitLook(ctx); err != nil {
+			return err
 		}
 		if err := restart(); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 // TestDownloadRepeatsUntilPartsAgree checks how often an end state is downloaded, and when the download fails.
 func TestDownloadRepeatsUntilPartsAgree(t *testing.T) {
 	broken := errors.New("the database is gone")
-	changing := make([]int, downloadTries)
+	changing := make([]int, mostLooks)
 	for i := range changing {
 		changing[i] = i
 	}
@@ -28,7 +28,7 @@ func TestDownloadRepeatsUntilPartsAgree(t *testing.T) {
 		{"nothing in it", []int{0, 0}, 0, 0, 2, ""},
 		{"a late commit between its parts", []int{7, 8, 9}, 3, 0, 3, ""},
 		{"books that do not close", []int{7, 8, 8}, 0, 0, 3, ""},
-		{"somebody else works on it", changing, 0, 0, downloadTries, "the bank was changed while it was downloaded, 10 times in a row"},
+		{"somebody else works on it", changing, 0, 0, mostLooks, "the bank was changed while it was downloaded, 10 times in a row"},
 		{"it cannot be read", []int{7, 8}, 0, 2, 2, broken.Error()},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -83,12 +82,6 @@ type ChangedError struct {
 
 func (e *ChangedError) Unwrap() error { return e.StateError }
 
-// The number of looks at data that do not agree, and the wait between two looks.
-const (
-	identifyTries = 10
-	identifyWait  = 200 * time.Millisecond
-)
-
 // identify returns a *ChangedError if the data of m differ from the description in the metadata. It returns errChanged
 // if another run has begun meanwhile.
 func (s *Set) identify(ctx context.Context, m *Metadata) error {
@@ -96,7 +89,7 @@ func (s *Set) identify(ctx context.Context, m *Metadata) error {
 		return nil
 	}
 	var before Census
-	for range identifyTries {
+	for range mostLooks {
 		census, err := s.store.Census(ctx, *m)
 		if err != nil && db.ClassOf(err) == db.Aborted { // by transactions that change the data
 			return nil
@@ -119,10 +112,8 @@ func (s *Set) identify(ctx context.Context, m *Metadata) error {
 			return s.changed(m, what)
 		}
 		before = census
-		select {
-		case <-time.After(identifyWait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := awaitLook(ctx); err != nil {
+			return err
 		}
 	}
 	return nil // a run goes on, and its changes cannot be distinguished from others

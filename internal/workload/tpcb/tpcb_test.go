@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
@@ -226,7 +227,7 @@ func TestRowNameRoundTrip(t *testing.T) {
 func TestInvalidConfigurationIsRefused(t *testing.T) {
 	good := DefaultConfig()
 	good.Clients = 1
-	if err := good.check(); err != nil {
+	if _, err := New(noop.Open(), good); err != nil {
 		t.Fatal(err)
 	}
 	for name, bend := range map[string]func(c *Config){
@@ -241,7 +242,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 	} {
 		c := good
 		bend(&c)
-		if err := c.check(); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
+		if _, err := New(noop.Open(), c); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

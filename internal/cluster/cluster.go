@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -295,37 +294,20 @@ func (o Options) Find(program, debianPackage string, patterns ...string) (string
 	return found[program], err
 }
 
-// FindAll is like Find for programs that must have the same version and so must be in one folder. It tries the folder
-// bin, then the first on PATH that has all of them, then the newest that matches the patterns.
+// FindAll is like Find for programs that must have the same version and so must be in one folder; see host.FindAll.
 func (o Options) FindAll(programs []string, debianPackage string, patterns ...string) (map[string]string, error) {
 	bin, err := o.Bin()
 	if err != nil {
 		return nil, err
 	}
 	if bin != "" {
-		found, lacks := programsIn(bin, programs)
+		found, lacks := host.ProgramsIn(bin, programs)
 		if len(lacks) > 0 {
 			return nil, &ParamError{Param: paramBin, Reason: fmt.Sprintf("%s has no %s: name the folder of the programs", bin, strings.Join(lacks, ", "))}
 		}
 		return found, nil
 	}
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		if found, lacks := programsIn(folder, programs); filepath.IsAbs(folder) && len(lacks) == 0 {
-			return found, nil
-		}
-	}
-	found := map[string]string{}
-	for _, name := range programs {
-		path, err := host.FindFile(name, debianPackage, patterns...)
-		if err == nil {
-			path, err = exec.LookPath(path)
-		}
-		if err != nil {
-			return nil, host.MissingError{Program: name, Package: debianPackage}
-		}
-		found[name] = path
-	}
-	return found, nil
+	return host.FindAll(programs, debianPackage, patterns...)
 }
 
 // Bin returns the folder of the parameter bin as an absolute path, or "" if the parameter is not given.
@@ -341,18 +323,4 @@ func (o Options) Bin() (string, error) {
 		return "", &ParamError{Param: paramBin, Reason: fmt.Sprintf("there is no folder %s: name the one that has the programs", bin)}
 	}
 	return bin, nil
-}
-
-// programsIn returns the paths of the programs in a folder and the names of the missing ones.
-func programsIn(folder string, programs []string) (found map[string]string, lacks []string) {
-	found = map[string]string{}
-	for _, name := range programs {
-		path, err := exec.LookPath(filepath.Join(folder, name))
-		if err != nil {
-			lacks = append(lacks, name)
-			continue
-		}
-		found[name] = path
-	}
-	return found, lacks
 }

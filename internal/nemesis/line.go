@@ -33,7 +33,10 @@ func (l *line) run(ctx context.Context) {
 			continue
 		}
 		if !l.injectWhenDue(ctx, effect, record, rng) {
-			l.unreached(record)
+			if !l.reported {
+				l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
+					short(l.clock().Round(time.Millisecond)), short(due)))
+			}
 			l.missed(ctx, k+1)
 			return
 		}
@@ -221,12 +224,4 @@ func (l *line) end(record fault.Injection, why error) {
 	record.Over = true
 	l.reported = true
 	l.report(&record)
-}
-
-// unreached reports a line that was never injected because the load phase was too short.
-func (l *line) unreached(record fault.Injection) {
-	if !l.reported {
-		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
-			short(l.clock().Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
-	}
 }

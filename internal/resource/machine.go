@@ -184,3 +184,17 @@ func StorageOf(dir string) (s Storage, known bool) {
 	s.Model, s.Rotating = blockDevice(path)
 	return s, longest >= 0
 }
+
+// Free returns the number of bytes that this process can still allocate: the machine's available memory, or
+// the rest of the container's limit; 0: not known.
+func Free() int64 {
+	memory, err := mem.VirtualMemory()
+	if err != nil {
+		return 0
+	}
+	free := int64(memory.Available)
+	if _, limit := limits("/proc/self/cgroup", "/sys/fs/cgroup"); limit > 0 {
+		free = min(free, limit)
+	}
+	return free
+}

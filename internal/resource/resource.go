@@ -226,3 +226,12 @@ func look(pid int) (used, error) {
 	resident, shared, err := residentMemory(&p)
 	return used{started, times.User + times.System, resident, shared}, err
 }
+
+// Resident returns the resident memory of this process in bytes; 0: not known.
+func Resident() int64 {
+	resident, _, err := residentMemory(&process.Process{Pid: int32(os.Getpid())})
+	if err != nil {
+		return 0
+	}
+	return resident
+}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -220,18 +221,12 @@ func (v *volume) onHandle(cancel <-chan struct{}, header *fuse.InHeader, number 
 func (in *inode) path() string { return fmt.Sprintf("/proc/self/fd/%d", in.fd) }
 
 func (in *inode) attributes(out *fuse.Attr) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(in.fd, &st); err != nil {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(in.fd, &st); err != nil {
 		return err
 	}
-	*out = fuse.Attr{
-		Ino: st.Ino, Size: uint64(st.Size), Blocks: uint64(st.Blocks), Blksize: uint32(st.Blksize),
-		Atime: uint64(st.Atim.Sec), Atimensec: uint32(st.Atim.Nsec),
-		Mtime: uint64(st.Mtim.Sec), Mtimensec: uint32(st.Mtim.Nsec),
-		Ctime: uint64(st.Ctim.Sec), Ctimensec: uint32(st.Ctim.Nsec),
-		Mode: st.Mode, Nlink: uint32(st.Nlink) - uint32(in.buried.Load()),
-		Owner: fuse.Owner{Uid: st.Uid, Gid: st.Gid}, Rdev: uint32(st.Rdev),
-	}
+	out.FromStat(&st)
+	out.Nlink -= uint32(in.buried.Load())
 	return nil
 }
 

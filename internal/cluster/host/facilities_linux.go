@@ -5,9 +5,7 @@ package host
 import (
 	"debug/buildinfo"
 	"debug/elf"
-	"errors"
 	"fmt"
-	"net/rpc"
 	"net/rpc/jsonrpc"
 	"slices"
 )
@@ -29,17 +27,4 @@ func steerable(program string) (library string, why error) {
 		"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 }
 
-// rpcService calls a service through net/rpc in JSON.
-type rpcService struct{ *rpc.Client }
-
-func newService(p Pipes) service { return rpcService{jsonrpc.NewClient(p)} }
-
-func (s rpcService) ask(method string, args any) <-chan answer {
-	answers := make(chan answer, 1)
-	go func() {
-		var said rpc.ServerError
-		err := s.Call(FaultFSService+"."+method, args, nil)
-		answers <- answer{err, errors.As(err, &said)}
-	}()
-	return answers
-}
+func newService(p Pipes) service { return jsonrpc.NewClient(p) }

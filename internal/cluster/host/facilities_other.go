@@ -18,8 +18,6 @@ type noService struct{}
 
 func (noService) Close() error { return nil }
 
-func (noService) ask(string, any) <-chan answer {
-	answers := make(chan answer, 1)
-	answers <- answer{err: errors.New("file systems with faults" + elsewhere)}
-	return answers
+func (noService) Call(string, any, any) error {
+	return errors.New("file systems with faults" + elsewhere)
 }

@@ -40,17 +40,10 @@ type faultFS struct {
 	service      service
 }
 
-// service is a client of FaultFSService in another process.
+// service is a client of FaultFSService in another process: an rpc.Client, if the build has net/rpc.
 type service interface {
-	// ask calls a method and sends its result once.
-	ask(method string, args any) <-chan answer
+	Call(method string, args, reply any) error
 	Close() error
-}
-
-// answer is the result of a call.
-type answer struct {
-	err   error
-	heard bool
 }
 
 // newFaultFS puts a file system under a folder, which it makes if needed. The present contents count as synced and
@@ -121,12 +114,14 @@ func (p Pipes) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Cl
 func (l *faultFS) call(ctx context.Context, what string, args any) error {
 	ctx, cancel := context.WithTimeout(ctx, faultFSLimit)
 	defer cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- l.service.Call(FaultFSService+"."+what, args, nil) }()
 	select {
-	case a := <-l.service.ask(what, args):
-		if a.err == nil || a.heard {
-			return a.err
+	case err := <-answered:
+		if err != nil {
+			err = errors.Join(l.gone(), err)
 		}
-		return errors.Join(l.gone(), a.err)
+		return err
 	case <-l.process.Done():
 		return l.gone()
 	case <-ctx.Done():

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -32,19 +33,47 @@ func (e MissingError) Advice() string {
 	return "install the Debian package " + e.Package
 }
 
-// Find returns the path of a program. It looks on PATH first. Then it takes the newest folder that matches the
-// patterns, because distributions keep several versions there. The error is a MissingError that names debianPackage.
+// Find is like FindAll for one program.
 func Find(program, debianPackage string, patterns ...string) (string, error) {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if path, err = FindFile(program, debianPackage, patterns...); err == nil {
-			path, err = exec.LookPath(path)
+	found, err := FindAll([]string{program}, debianPackage, patterns...)
+	return found[program], err
+}
+
+// FindAll returns the paths of programs by their names. It takes the first folder on PATH that has all of them. If there
+// is none, it takes the newest folder of each that matches the patterns, because distributions keep several versions
+// there. The error is a MissingError that names debianPackage.
+func FindAll(programs []string, debianPackage string, patterns ...string) (map[string]string, error) {
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		if found, lacks := ProgramsIn(folder, programs); filepath.IsAbs(folder) && len(lacks) == 0 {
+			return found, nil
 		}
 	}
-	if err != nil {
-		return "", MissingError{Program: program, Package: debianPackage}
+	found := map[string]string{}
+	for _, name := range programs {
+		path, err := FindFile(name, debianPackage, patterns...)
+		if err == nil {
+			path, err = exec.LookPath(path)
+		}
+		if err != nil {
+			return nil, MissingError{Program: name, Package: debianPackage}
+		}
+		found[name] = path
 	}
-	return filepath.Abs(path)
+	return found, nil
+}
+
+// ProgramsIn returns the paths of the programs in a folder and the names of the missing ones.
+func ProgramsIn(folder string, programs []string) (found map[string]string, lacks []string) {
+	found = map[string]string{}
+	for _, name := range programs {
+		path, err := exec.LookPath(filepath.Join(folder, name))
+		if err != nil {
+			lacks = append(lacks, name)
+			continue
+		}
+		found[name] = path
+	}
+	return found, lacks
 }
 
 // FindFile is like Find for a file that is not a program and not on PATH.

@@ -117,28 +117,24 @@ func (s *Server) Stress(ctx context.Context, processes int) (e fault.Effect, err
 
 // start starts the computing processes. They end with this program.
 func (x *stress) start(count int) error {
-	for range count {
-		if err := x.startOne(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (x *stress) startOne() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ending {
 		return errors.New("the node is being removed")
 	}
-	cmd := exec.Command("sh", "-c", computes, computesName)
-	cmd.Env, cmd.Dir = []string{}, "/"
-	p, err := StartProcess(cmd, syscall.SIGKILL)
-	if err != nil {
-		return err
+	for range count {
+		cmd := exec.Command("sh", "-c", computes, computesName)
+		cmd.Env, cmd.Dir = []string{}, "/"
+		p, err := StartProcess(cmd, syscall.SIGKILL)
+		if err != nil {
+			return err
+		}
+		x.computing = append(x.computing, p)
+		if err := errors.Join(x.node.host.record.Add(ProcessLeftover(p)), x.group.Add(p.PID())); err != nil {
+			return err
+		}
 	}
-	x.computing = append(x.computing, p)
-	return errors.Join(x.node.host.record.Add(ProcessLeftover(p)), x.group.Add(p.PID()))
+	return nil
 }
 
 func (x *stress) processes() []*Process {

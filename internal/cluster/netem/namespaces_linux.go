@@ -184,14 +184,12 @@ func (p *namespace) close() error {
 const portIndex = 1 << 20
 
 // attach joins a new link of a host, or of this program, to a new port of the bridge.
-func (n *namespaces) attach(port string, number int, link string, ns netns.NsHandle) error {
+func (n *namespaces) attach(port string, number int, link string, ns netns.NsHandle) (err error) {
+	defer wrap.Error(&err, "make the link %s", link)
 	veth := &netlink.Veth{LinkAttrs: named(port), PeerName: link, PeerNamespace: netlink.NsFd(ns), PeerHardwareAddr: hardwareAddr(number)}
 	veth.Index = portIndex + int(lastByte(number))
 	veth.MasterIndex = n.bridge.Attrs().Index
-	if err := n.switchNS.links.LinkAdd(veth); err != nil {
-		return fmt.Errorf("make the link %s: %w", link, err)
-	}
-	return nil
+	return n.switchNS.links.LinkAdd(veth)
 }
 
 // carrierLimit bounds the wait until the kernel notices a carrier.

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/cluster/netem"
@@ -85,22 +84,6 @@ type Auxiliary interface {
 	Pause(ctx context.Context) error
 	StillPaused(ctx context.Context) error
 	Resume(ctx context.Context) error
-}
-
-// Usage holds the resources that a server on another machine has used since it started, according to its host.
-type Usage struct {
-	Of          string    // identifies the user of the resources; a new one starts at zero
-	At          time.Time // time of the measurement, by the clock of that machine
-	CPUSeconds  float64   // user and system
-	MemoryBytes int64     // at that time
-	Traffic     *Traffic  // nil: not known
-	StoredBytes *int64    // on its volumes at that time; nil: not known
-}
-
-// Traffic is the number of bytes that a server has received and sent since it started.
-type Traffic struct {
-	At             time.Time // time of the measurement, by the clock of that machine
-	Received, Sent int64     // bytes
 }
 
 // LocalNode is a node whose server runs on this machine. A call that returns nil has verified its effect. A call

@@ -402,11 +402,10 @@ func (r *Cluster) servers() []resource.Group {
 		if local, ok := n.(interface{ PIDs() []int }); ok {
 			groups = append(groups, resource.Group{Name: n.Name(), PIDs: local.PIDs})
 		}
-		if far, ok := n.(interface{ Used() (cluster.Usage, bool) }); ok && r.unmetered() == "" {
-			groups = append(groups, resource.Group{Name: n.Name(), Read: func() (resource.Reading, bool) {
-				u, known := far.Used()
-				return resource.Reading{Of: u.Of, At: u.At, CPU: u.CPUSeconds, RSS: u.MemoryBytes, Traffic: (*resource.Traffic)(u.Traffic), Stored: u.StoredBytes}, known
-			}})
+		if far, ok := n.(interface {
+			Used() (resource.Reading, bool)
+		}); ok && r.unmetered() == "" {
+			groups = append(groups, resource.Group{Name: n.Name(), Read: far.Used})
 		}
 	}
 	if front, ok := r.cluster.(interface{ PoolerPIDs() []int }); ok {

@@ -195,7 +195,7 @@ func (m *meter) rate(pod types.UID) (processors float64, at time.Time, err error
 	if !known || !before {
 		return 0, at, errors.New("its kubelet has not measured its pod twice")
 	}
-	return (now.CPUSeconds - then.CPUSeconds) / now.At.Sub(then.At).Seconds(), now.At, nil
+	return (now.CPU - then.CPU) / now.At.Sub(then.At).Seconds(), now.At, nil
 }
 
 // processors returns the number of processors of a machine, from its kubelet's cAdvisor metrics.

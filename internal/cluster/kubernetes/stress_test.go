@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes/kubetest"
 	"stroppy/internal/cluster/wait"
+	usage "stroppy/internal/resource"
 )
 
 // TestContainerLimitBoundsProcessors checks how many processors a container may use.
@@ -54,7 +54,7 @@ func TestParseNumberOfProcessors(t *testing.T) {
 // looks makes a meter's kubelet measure a pod every ten seconds. used returns the processor use in turn, the last one
 // for ever.
 func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
-	u := cluster.Usage{Of: string(pod), At: time.Now()}
+	u := usage.Reading{Of: string(pod), At: time.Now()}
 	for ctx.Err() == nil {
 		m.mu.Lock()
 		if last, is := m.latest[pod]; is {
@@ -63,7 +63,7 @@ func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
 		m.latest[pod] = u
 		m.mu.Unlock()
 		_ = wait.Sleep(ctx, 10*time.Second)
-		u.At, u.CPUSeconds = time.Now(), u.CPUSeconds+10*used()
+		u.At, u.CPU = time.Now(), u.CPU+10*used()
 	}
 }
 
@@ -85,7 +85,7 @@ func TestStressIsRecognized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := faulty(c.pod, logged{}, nil)
-				m := &meter{cluster: v.node.cluster, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+				m := &meter{cluster: v.node.cluster, latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
 				v.node.cluster.meter = m
 				s := &stressed{node: v.node, pod: "1", server: "a", fault: v.fault, before: 0.2, rise: 0.5}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestStressIsRecognized(t *testing.T) {
 // TestUsageBeforeLoadIsNoBaseline checks that the time before the load does not count as the time before the fault.
 func TestUsageBeforeLoadIsNoBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+		m := &meter{latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
 		s := &stressed{node: &node{cluster: &Cluster{meter: m}}, pod: "1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -167,7 +167,7 @@ func TestStressMustRaiseProcessorUse(t *testing.T) {
 
 // TestUsageNeedsTwoMeasurements checks that the use is unknown before two measurements.
 func TestUsageNeedsTwoMeasurements(t *testing.T) {
-	m := &meter{latest: map[types.UID]cluster.Usage{"1": {}}, earlier: map[types.UID]cluster.Usage{}}
+	m := &meter{latest: map[types.UID]usage.Reading{"1": {}}, earlier: map[types.UID]usage.Reading{}}
 	_, _, err := m.rate("1")
 	says(t, err, "has not measured its pod twice")
 	api := &API{config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: logged{text: "nothing"}}}
@@ -181,7 +181,7 @@ func TestUsageNeedsTwoMeasurements(t *testing.T) {
 func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-stress")
 	n := x.nodes[1]
-	x.meter = &meter{cluster: x, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+	x.meter = &meter{cluster: x, latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
 	_, err := n.Stress(t.Context(), 0)
 	says(t, err, "stress the processors of n1: its server is not running")
 	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
@@ -199,7 +199,7 @@ func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 		defer x.meter.mu.Unlock()
 		last := x.meter.latest["1"]
 		x.meter.earlier["1"] = last
-		x.meter.latest["1"] = cluster.Usage{Of: "1", At: last.At.Add(10 * time.Second), CPUSeconds: last.CPUSeconds + 10*used}
+		x.meter.latest["1"] = usage.Reading{Of: "1", At: last.At.Add(10 * time.Second), CPU: last.CPU + 10*used}
 		return err
 	}
 	must(t, look())

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/wait"
+	"stroppy/internal/resource"
 )
 
 // meter reads the resource use of the servers' pods from the kubelets of their machines. It uses the summary API
@@ -23,8 +23,8 @@ type meter struct {
 	ended   chan struct{}
 
 	mu      sync.Mutex
-	latest  map[types.UID]cluster.Usage
-	earlier map[types.UID]cluster.Usage // the measurement before
+	latest  map[types.UID]resource.Reading
+	earlier map[types.UID]resource.Reading // the measurement before
 }
 
 // usageEvery is the interval between two queries, and usageLimit bounds one query.
@@ -32,7 +32,7 @@ const usageEvery, usageLimit = 5 * time.Second, 3 * time.Second
 
 // startMeter starts a meter that reads until Stop. The error is the reason why nothing can be read.
 func (c *Cluster) startMeter(ctx context.Context) error {
-	m := &meter{cluster: c, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}, ended: make(chan struct{})}
+	m := &meter{cluster: c, latest: map[types.UID]resource.Reading{}, earlier: map[types.UID]resource.Reading{}, ended: make(chan struct{})}
 	if err := m.read(ctx); err != nil {
 		return err
 	}
@@ -113,25 +113,25 @@ func (m *meter) take(text []byte) error {
 		if p.CPU == nil || p.CPU.UsageCoreNanoSeconds == nil || p.Memory == nil || p.Memory.WorkingSetBytes == nil {
 			continue
 		}
-		u := cluster.Usage{
+		u := resource.Reading{
 			Of: string(p.PodRef.UID), At: p.CPU.Time,
-			CPUSeconds: float64(*p.CPU.UsageCoreNanoSeconds) / 1e9, MemoryBytes: int64(*p.Memory.WorkingSetBytes),
+			CPU: float64(*p.CPU.UsageCoreNanoSeconds) / 1e9, RSS: int64(*p.Memory.WorkingSetBytes),
 		}
 		if n := p.Network; n != nil && n.RxBytes != nil && n.TxBytes != nil {
-			u.Traffic = &cluster.Traffic{At: n.Time, Received: int64(*n.RxBytes), Sent: int64(*n.TxBytes)}
+			u.Traffic = &resource.Traffic{At: n.Time, Received: int64(*n.RxBytes), Sent: int64(*n.TxBytes)}
 		}
 		for _, v := range p.Volume {
 			if v.PVCRef == nil {
 				continue
 			}
 			if v.UsedBytes == nil { // its driver does not report it, so the sum is unknown
-				u.StoredBytes = nil
+				u.Stored = nil
 				break
 			}
-			if u.StoredBytes == nil {
-				u.StoredBytes = new(int64)
+			if u.Stored == nil {
+				u.Stored = new(int64)
 			}
-			*u.StoredBytes += int64(*v.UsedBytes)
+			*u.Stored += int64(*v.UsedBytes)
 		}
 		if last, is := m.latest[p.PodRef.UID]; is && u.At.After(last.At) {
 			m.earlier[p.PodRef.UID] = last
@@ -142,10 +142,10 @@ func (m *meter) take(text []byte) error {
 }
 
 // Used returns what the node's pod had used at the last measurement of its kubelet, and whether this is known.
-func (n *node) Used() (cluster.Usage, bool) {
+func (n *node) Used() (resource.Reading, bool) {
 	m, pod := n.cluster.meter, n.current()
 	if m == nil || pod == nil {
-		return cluster.Usage{}, false
+		return resource.Reading{}, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

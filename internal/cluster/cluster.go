@@ -164,6 +164,7 @@ type Kind struct {
 	Users     []string // the first that exists runs servers that refuse root; none: the caller runs them
 	Product   string   // the servers' name if there are Users
 	Lacks     error    // why its programs cannot be run; nil if they can
+	NoFaultFS string   // why its nodes cannot have disk faults; empty: they can
 }
 
 // launched is a cluster with a NodeSet inside.
@@ -176,9 +177,12 @@ type launched interface {
 
 // Launch makes the nodes of a cluster, starts their servers through start, and returns when all are healthy. After an
 // error nothing is left behind. A free port may be taken before the server binds it; then Launch starts anew.
-func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C) error) (none C, err error) {
+func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C, context.Context) error) (none C, err error) {
 	if o.Nodes < 1 {
 		return none, fmt.Errorf("start %s: %d nodes requested, at least 1 is needed", k.Name, o.Nodes)
+	}
+	if o.FaultFS && k.NoFaultFS != "" {
+		return none, &ParamError{Param: "layer", Reason: k.NoFaultFS}
 	}
 	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(host.MissingError))) {
 		c := describe()
@@ -191,7 +195,7 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	for attempt := 1; ; attempt++ {
 		c := describe()
 		if err = c.Open(ctx, k, o); err == nil {
-			err = start(c)
+			err = start(c, ctx)
 		}
 		if err == nil {
 			err = c.WaitHealthy(ctx)

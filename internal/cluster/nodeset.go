@@ -39,6 +39,8 @@ type Member interface {
 	// Erase ends the node for good and removes all that was made for it.
 	Erase() error
 
+	Awake() bool
+	Absent() error
 	Retire(why error)
 	Ended() bool
 	RestartEnded(ctx context.Context) error
@@ -63,6 +65,8 @@ type NodeSet[N Member] struct {
 	name    string // for errors, as in "the etcd cluster"
 	found   func(number int, on *host.Host) (N, Design)
 	healthy func() func(ctx context.Context) error
+	leader  string // for errors, as in "the primary of the group"
+	leads   func(ctx context.Context) (N, error)
 
 	record  *host.Record // for cleanup if this program is killed
 	network *netem.Network
@@ -92,8 +96,8 @@ type Design struct {
 }
 
 // NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found describes a node on a
-// host. healthy begins a wait. Its result is called until it returns nil; its error is the reason why the cluster is
-// not healthy.
+// host. healthy begins a wait. While all nodes run, its result is called until it returns nil; its error is the reason
+// why the cluster is not healthy.
 func NewNodeSet[N Member](
 	name string, found func(number int, on *host.Host) (N, Design), healthy func() func(ctx context.Context) error,
 ) *NodeSet[N] {
@@ -409,15 +413,23 @@ func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(cont
 	return leader, ErrNobodyLeads
 }
 
-// Lead asks find for the leader until there is one, and returns its number. It asks nobody if ctx has ended. An error
-// names the leader as in "the primary of the group".
-func (f *NodeSet[N]) Lead(ctx context.Context, leader string, find func(context.Context) (N, error)) (number int, err error) {
-	defer wrap.Error(&err, "find %s", leader)
+// LedBy sets how the leader is found; without it all nodes are equal. leads looks once. Errors use leader, as in "the
+// primary of the group".
+func (f *NodeSet[N]) LedBy(leader string, leads func(ctx context.Context) (N, error)) {
+	f.leader, f.leads = leader, leads
+}
+
+// Leader looks for the leader until there is one, and returns its number. It looks for nobody if ctx has ended.
+func (f *NodeSet[N]) Leader(ctx context.Context) (number int, err error) {
+	if f.leads == nil {
+		return 0, ErrNoLeader
+	}
+	defer wrap.Error(&err, "find %s", f.leader)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	err = wait.Retry(ctx, func() error {
-		found, err := find(ctx)
+		found, err := f.leads(ctx)
 		if err == nil {
 			number = found.Number()
 		}
@@ -438,14 +450,42 @@ func RestartAll[N Member](ctx context.Context, nodes []N) error {
 // ErrNobodyLeads is returned by Named if no node that runs is named.
 var ErrNobodyLeads = errors.New("no running node leads")
 
-// Move hands leadership over to a node through move.
-func (f *NodeSet[N]) Move(to int, move func(N) error) (err error) {
+// handOverLimit bounds one attempt to hand leadership over.
+const handOverLimit = 20 * time.Second
+
+// HandOver hands leadership over to a node, unless it leads already. leads looks once for the leader. attempt returns
+// nil if the target leads; otherwise all is repeated.
+func (f *NodeSet[N]) HandOver(
+	ctx context.Context, to int, leads func(context.Context) (N, error), attempt func(ctx context.Context, leader, target N) error,
+) (err error) {
 	defer wrap.Error(&err, "move the lead of %s to node %d", f.name, to)
-	n, err := f.Node(to)
+	target, err := f.Node(to)
 	if err != nil {
 		return err
 	}
-	return move(n)
+	if !target.Awake() {
+		return fmt.Errorf("%s does not run", target.Name())
+	}
+	return wait.Retry(ctx, func() error {
+		leader, err := leads(ctx)
+		if err != nil || leader == target {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, handOverLimit)
+		defer cancel()
+		return attempt(limited, leader, target)
+	})
+}
+
+// AwaitLead waits until a node leads.
+func (f *NodeSet[N]) AwaitLead(ctx context.Context, n N) error {
+	return wait.Retry(ctx, func() error {
+		now, err := f.leads(ctx)
+		if err == nil && now != n {
+			err = fmt.Errorf("%s leads", now.Name())
+		}
+		return err
+	})
 }
 
 // ReplaceWhen replaces a node, in a Change, as soon as expendable returns nil. Until then the node's data may be the
@@ -504,11 +544,18 @@ func Join[N any](nodes []N, of func(N) string) string {
 // Network returns the network that joins the nodes.
 func (f *NodeSet[N]) Network() *netem.Network { return f.network }
 
-// WaitHealthy waits until the database itself reports that nothing is wrong.
+// WaitHealthy waits until all nodes run and the database itself reports that nothing is wrong.
 func (f *NodeSet[N]) WaitHealthy(ctx context.Context) (err error) {
 	defer wrap.Error(&err, "wait until %s is healthy", f.name)
 	check := f.healthy()
-	return wait.Retry(ctx, func() error { return check(ctx) })
+	return wait.Retry(ctx, func() error {
+		for _, n := range f.List() {
+			if !n.Awake() {
+				return n.Absent()
+			}
+		}
+		return check(ctx)
+	})
 }
 
 // Stop ends all nodes with SIGKILL and removes all that was made for them, even in a folder that the caller named. It

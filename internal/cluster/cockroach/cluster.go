@@ -52,13 +52,11 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	binary, lacks := o.Find("cockroach", "")
-	return cluster.Launch(ctx, cluster.Kind{Name: "cockroach", PortTaken: "address already in use", Lacks: lacks}, o,
-		func() *Cluster {
-			c := &Cluster{binary: binary, params: params}
-			c.NodeSet = cluster.NewNodeSet("the CockroachDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{Name: "cockroach", PortTaken: "address already in use", Lacks: lacks}, o, func() *Cluster {
+		c := &Cluster{binary: binary, params: params}
+		c.NodeSet = cluster.NewNodeSet("the CockroachDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+		return c
+	}, (*Cluster).start)
 }
 
 // params are the parameters of a cluster.
@@ -182,6 +180,3 @@ func (n *node) URL() string { return urlOf(n.sql.String()) }
 func urlOf(hosts string) string {
 	return URLOf(hosts) + "&connect_timeout=1"
 }
-
-// Leader always returns cluster.ErrNoLeader.
-func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

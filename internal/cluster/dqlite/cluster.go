@@ -3,6 +3,7 @@
 package dqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/canonical/go-dqlite/client"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/wait"
 )
 
 // Cluster is a running dqlite cluster. Restart of a node returns when the node knows a leader, which needs a majority
@@ -36,20 +36,19 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	for name := range o.Params {
 		return nil, &cluster.ParamError{Param: name, Reason: "dqlite has no parameters"}
 	}
-	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with dqlite, which writes asynchronously"}
-	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start a dqlite cluster: find the program for its nodes: %w", err)
 	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "dqlite", PortTaken: "address already in use"}, o,
-		func() *Cluster {
-			c := &Cluster{program: program}
-			c.NodeSet = cluster.NewNodeSet("the dqlite cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{
+		Name: "dqlite", PortTaken: "address already in use",
+		NoFaultFS: "disk faults are not possible with dqlite, which writes asynchronously",
+	}, o, func() *Cluster {
+		c := &Cluster{program: program}
+		c.NodeSet = cluster.NewNodeSet("the dqlite cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+		c.LedBy("the leader of the dqlite cluster", c.leads)
+		return c
+	}, (*Cluster).start)
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -110,43 +109,32 @@ func (c *Cluster) ask(ctx context.Context, question func(ctx context.Context, le
 	return question(ctx, leader)
 }
 
-// Leader returns the number of the node that accepts writes. While there is none it waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = wait.Retry(ctx, func() error {
-		return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
-			info, err := leader.Leader(ctx)
-			if err != nil {
-				return err
+// leads returns the node that accepts writes.
+func (c *Cluster) leads(ctx context.Context) (found *node, err error) {
+	err = c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
+		info, err := leader.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		for _, found = range c.List() {
+			if found.address == info.Address {
+				return nil
 			}
-			for _, n := range c.List() {
-				if n.address == info.Address {
-					number = n.Number()
-					return nil
-				}
-			}
-			return fmt.Errorf("the leader is at %s, which is not the address of a node", info.Address)
-		})
+		}
+		return fmt.Errorf("the leader is at %s, which is not the address of a node", info.Address)
 	})
-	return number, err
+	return found, err
 }
 
 // MoveLeader moves leadership to a voting node.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(n *node) error {
-		return wait.Retry(ctx, func() error {
-			return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
-				if info, err := leader.Leader(ctx); err != nil || info.Address == n.address {
-					return err
-				}
-				member, err := memberAt(ctx, leader, n.address)
-				if err != nil {
-					return err
-				}
-				if err := leader.Transfer(ctx, member.ID); err != nil {
-					return err
-				}
-				return errors.New("leadership has just moved") // the next check sees it
-			})
+	return c.HandOver(ctx, to, c.leads, func(ctx context.Context, _, target *node) error {
+		return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
+			member, err := memberAt(ctx, leader, target.address)
+			if err == nil {
+				err = leader.Transfer(ctx, member.ID)
+			}
+			return cmp.Or(err, errors.New("leadership has just moved")) // the next check sees it
 		})
 	})
 }
@@ -165,14 +153,9 @@ func memberAt(ctx context.Context, leader *client.Client, address string) (clien
 	return client.NodeInfo{}, fmt.Errorf("%w at %s", errNoMember, address)
 }
 
-// checkHealthy returns nil if all nodes run, are members, name the same leader and have applied all commits. As many
+// checkHealthy returns nil if all nodes are members, name the same leader and have applied all commits. As many
 // as possible must vote.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
-	for _, n := range c.List() {
-		if !n.Awake() {
-			return fmt.Errorf("%s is down or paused", n.Name())
-		}
-	}
 	if err := c.ask(ctx, c.checkMembers); err != nil {
 		return err
 	}

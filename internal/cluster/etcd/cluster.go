@@ -40,13 +40,12 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	binary, lacks := o.Find("etcd", "etcd-server")
-	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use", Lacks: lacks}, o,
-		func() *Cluster {
-			c := &Cluster{binary: binary, flags: flags}
-			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use", Lacks: lacks}, o, func() *Cluster {
+		c := &Cluster{binary: binary, flags: flags}
+		c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+		c.LedBy("the leader of the etcd cluster", c.named)
+		return c
+	}, (*Cluster).start)
 }
 
 // decided are prefixes of the flags that Start sets. Through them the nodes find each other and their data.

@@ -13,13 +13,7 @@ import (
 	"stroppy/internal/cluster/wait"
 )
 
-// Leader returns the number of the node that a majority of the nodes names as the leader of one term. While there is
-// none, or it is dead or paused, Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	return c.Lead(ctx, "the leader of the etcd cluster", c.named)
-}
-
-// named returns the running node that a majority names as the leader of one term, or nil.
+// named returns the running node that a majority of the nodes names as the leader of one term.
 func (c *Cluster) named(ctx context.Context) (*node, error) {
 	type lead struct{ member, term uint64 }
 	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *node) lead {
@@ -33,20 +27,11 @@ func (c *Cluster) named(ctx context.Context) (*node, error) {
 
 // MoveLeader moves leadership to a node, unless it leads already.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(target *node) error {
-		if !target.Awake() {
-			return fmt.Errorf("%s does not run", target.Name())
-		}
-		return wait.Retry(ctx, func() error {
-			leader, err := c.named(ctx)
-			if err != nil || leader == target {
-				return err
-			}
-			_, err = ask(ctx, leader, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
-				return c.MoveLeader(ctx, target.id.Load())
-			})
-			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
+	return c.HandOver(ctx, to, c.named, func(ctx context.Context, leader, target *node) error {
+		_, err := ask(ctx, leader, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+			return c.MoveLeader(ctx, target.id.Load())
 		})
+		return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
 	})
 }
 

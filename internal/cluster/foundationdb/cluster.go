@@ -51,18 +51,17 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with FoundationDB, which bypasses the kernel's cache"}
-	}
 	server, noServer := o.Find("fdbserver", "", "/usr/sbin")
 	cli, noCLI := o.Find("fdbcli", "")
-	return cluster.Launch(ctx, cluster.Kind{Name: "fdb", PortTaken: "Address already in use", Lacks: cmp.Or(noServer, noCLI)}, o,
-		func() *Cluster {
-			c := &Cluster{server: server, cli: cli, params: params, seen: lastStatus{lock: wait.NewLock()}}
-			c.NodeSet = cluster.NewNodeSet("the FoundationDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{
+		Name: "fdb", PortTaken: "Address already in use", Lacks: cmp.Or(noServer, noCLI),
+		NoFaultFS: "disk faults are not possible with FoundationDB, which bypasses the kernel's cache",
+	}, o, func() *Cluster {
+		c := &Cluster{server: server, cli: cli, params: params, seen: lastStatus{lock: wait.NewLock()}}
+		c.NodeSet = cluster.NewNodeSet("the FoundationDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+		c.LedBy("the cluster controller of FoundationDB", c.leading)
+		return c
+	}, (*Cluster).start)
 }
 
 // start starts all nodes and forms the database.
@@ -110,15 +109,10 @@ func (c *Cluster) spare() int {
 	return 1
 }
 
-// checkHealthy returns nil if four things hold. Every node runs, has joined and is not excluded. The data have all
+// checkHealthy returns nil if four things hold. Every node has joined and is not excluded. The data have all
 // their copies, and the last recovery is complete. One more node may be lost if the redundancy allows it. The
 // coordinators are the wanted ones.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
-	for _, n := range c.List() {
-		if !n.Awake() {
-			return fmt.Errorf("%s is down or paused", n.Name())
-		}
-	}
 	s, err := c.status(ctx)
 	if err == nil {
 		err = s.whole(c.spare())
@@ -178,48 +172,24 @@ func (c *Cluster) URL() string { return "fdb:" + c.file }
 // URL returns the address of the whole cluster through the node's own cluster file.
 func (n *node) URL() string { return "fdb:" + n.file() }
 
-// Leader returns the number of the node with the cluster controller. While there is none, or it is dead or paused,
-// Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
-	err = wait.RetryEvery(ctx, askAgain, func() error {
-		n, err := c.leading(ctx)
-		if err == nil {
-			number = n.Number()
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find the cluster controller of FoundationDB: %w", err)
-	}
-	return number, nil
-}
-
-// leading asks once for the node that leads.
+// leading asks once for the node with the cluster controller.
 func (c *Cluster) leading(ctx context.Context) (*node, error) {
 	s, err := c.status(ctx)
-	if err != nil {
-		return nil, err
-	}
 	address := s.controller()
 	for _, n := range c.List() {
-		if slices.Contains(n.addresses(), address) && n.Awake() {
+		if err == nil && slices.Contains(n.addresses(), address) && n.Awake() {
 			return n, nil
 		}
 	}
-	return nil, errors.New("no running node is the cluster controller")
+	_ = wait.Sleep(ctx, askAgain) // each query starts a process
+	return nil, cmp.Or(err, errors.New("no running node is the cluster controller"))
 }
 
 // MoveLeader makes a node's process the cluster controller by its process class, which is preferred. A new cluster
 // controller causes a recovery with new logs and proxies. Then the class is reset, so that the node continues to hold
 // data.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(target *node) error {
-		if !target.Awake() {
-			return fmt.Errorf("%s does not run", target.Name())
-		}
-		if n, err := c.leading(ctx); err == nil && n == target {
-			return nil
-		}
+	return c.HandOver(ctx, to, c.leading, func(_ context.Context, _, target *node) error {
 		class := func(ctx context.Context, class string) error {
 			return wait.RetryEvery(ctx, askAgain, func() error {
 				return c.command(ctx, askTimeout, "setclass", target.address(), class)

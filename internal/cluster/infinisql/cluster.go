@@ -71,21 +71,22 @@ func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, 
 		return nil, err
 	case o.Nodes > 1:
 		return nil, &cluster.ParamError{Param: "N", Reason: "a node of InfiniSQL that has ended cannot join the others again, so its faults could not be healed: use infinisql:1"}
-	case o.FaultFS:
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with InfiniSQL, which keeps its data in memory"}
 	}
 	c.programs, err = findPrograms(o)
 	if c.procedures == "" {
 		c.procedures = filepath.Join(filepath.Dir(filepath.Dir(c.programs.server)), "procs")
 	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "infinisql", PortTaken: "Address already in use", Lacks: err}, o,
-		func() *Cluster {
-			own := &Cluster{programs: c.programs, procedures: c.procedures, prepare: prepare}
-			own.NodeSet = cluster.NewNodeSet("the InfiniSQL server", own.newNode, func() func(context.Context) error { return own.checkHealthy })
-			return own
-		},
-		func(c *Cluster) error { return c.List()[0].Restart(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{
+		Name: "infinisql", PortTaken: "Address already in use", Lacks: err,
+		NoFaultFS: "disk faults are not possible with InfiniSQL, which keeps its data in memory",
+	}, o, func() *Cluster {
+		own := &Cluster{programs: c.programs, procedures: c.procedures, prepare: prepare}
+		own.NodeSet = cluster.NewNodeSet("the InfiniSQL server", own.newNode, func() func(context.Context) error { return own.checkHealthy })
+		return own
+	}, (*Cluster).start)
 }
+
+func (c *Cluster) start(ctx context.Context) error { return c.List()[0].Restart(ctx) }
 
 // checkHealthy returns nil if the server accepts the user.
 func (c *Cluster) checkHealthy(ctx context.Context) error { return c.List()[0].ask(ctx) }
@@ -113,6 +114,3 @@ func (n *node) ask(ctx context.Context) error {
 	defer cancel()
 	return n.cluster.prepare(ctx, n.URL())
 }
-
-// Leader always returns cluster.ErrNoLeader.
-func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -5,6 +5,8 @@ package mongodb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"stroppy/internal/cluster"
 )
@@ -42,14 +44,13 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	kind := cluster.Kind{Name: "mongodb", PortTaken: "Address already in use"}
 	s.mongod, kind.Lacks = o.Find("mongod", "")
 	if params.shards == 0 {
-		return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) },
-			func(c *ReplicaSet) error { return c.sets[0].start(ctx) }))
+		return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) }, (*ReplicaSet).start))
 	}
 	if s.mongos, err = o.Find("mongos", ""); kind.Lacks == nil {
 		kind.Lacks = err
 	}
 	kind.Further = o.Nodes*(params.shards-1) + 2
-	return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *Sharded { return newSharded(s, o.Nodes) }, func(c *Sharded) error { return c.start(ctx) }))
+	return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *Sharded { return newSharded(s, o.Nodes) }, (*Sharded).start))
 }
 
 // checkHealthy returns nil if all sets are healthy.
@@ -75,8 +76,14 @@ func newReplicaSet(with servers) *ReplicaSet {
 	only := &set{servers: c.servers, name: "stroppy"}
 	c.sets, c.place = []*set{only}, func(int) *set { return only }
 	c.NodeSet = cluster.NewNodeSet("the replica set", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+	c.LedBy(primary, only.named)
 	return c
 }
+
+// primary names the leader of a cluster in errors.
+const primary = "the primary of the replica set"
+
+func (c *ReplicaSet) start(ctx context.Context) error { return c.sets[0].start(ctx) }
 
 // URL names all nodes in the form that --db takes.
 func (c *ReplicaSet) URL() string {
@@ -86,15 +93,12 @@ func (c *ReplicaSet) URL() string {
 // URL returns the address of the node alone, which is only for reading.
 func (n *node) URL() string { return "mongodb://" + n.address.String() + "/?directConnection=true" }
 
-// Leader returns the number of the node that a majority of the nodes names as the primary of one term. While there is
-// none, or it is dead or paused, Leader waits until ctx ends.
-func (c *servers) Leader(ctx context.Context) (int, error) {
-	return c.Lead(ctx, "the primary of the replica set", c.sets[0].named)
-}
-
-// MoveLeader makes a node stand for election, unless it is primary already, until it accepts writes.
+// MoveLeader makes a node stand for election, unless it is primary already, until it accepts writes. A newly elected
+// node first applies its log for about two seconds, in which another node may be elected instead.
 func (c *ReplicaSet) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(target *node) error { return c.sets[0].move(ctx, target) })
+	return c.HandOver(ctx, to, c.sets[0].writes, func(ctx context.Context, leader, target *node) error {
+		return errors.Join(fmt.Errorf("%s is primary", leader.Name()), target.server().StepUp(ctx))
+	})
 }
 
 // Add makes one more host with a node, which copies all data before it gets a vote.

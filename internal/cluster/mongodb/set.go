@@ -81,7 +81,7 @@ func (s *set) primary(ctx context.Context) (primary *node, err error) {
 	return primary, err
 }
 
-// named returns the running node that a majority of the voting nodes names as the primary of one term, or nil.
+// named returns the running node that a majority of the voting nodes names as the primary of one term.
 func (s *set) named(ctx context.Context) (*node, error) {
 	type lead struct {
 		host string
@@ -97,26 +97,16 @@ func (s *set) named(ctx context.Context) (*node, error) {
 	}, func(n *node, l lead) bool { return n.address.String() == l.host && n.Awake() })
 }
 
-// move makes a node stand for election, unless it is primary already, until it accepts writes. A newly elected node
-// first applies its log for about two seconds, in which another node may be elected instead.
-func (s *set) move(ctx context.Context, target *node) error {
-	if !target.Awake() {
-		return fmt.Errorf("%s does not run", target.Name())
+// writes returns the primary that named returns, if it accepts writes.
+func (s *set) writes(ctx context.Context) (*node, error) {
+	primary, err := s.named(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return wait.Retry(ctx, func() error {
-		primary, err := s.named(ctx)
-		if err != nil {
-			return err
-		}
-		if primary == target {
-			if writable, err := target.server().serves(ctx, true); err != nil || !writable {
-				return errors.Join(fmt.Errorf("%s does not accept writes yet", target.Name()), err)
-			}
-			return nil
-		}
-		_, err = target.server().run(ctx, changeTimeout, bson.D{{Key: "replSetStepUp", Value: 1}})
-		return errors.Join(fmt.Errorf("%s is primary", primary.Name()), err)
-	})
+	if writable, err := primary.server().serves(ctx, true); err != nil || !writable {
+		return nil, errors.Join(fmt.Errorf("%s does not accept writes yet", primary.Name()), err)
+	}
+	return primary, nil
 }
 
 // join starts a new node and lets it copy all data before it gets a vote.

@@ -42,6 +42,7 @@ func newSharded(with servers, perShard int) *Sharded {
 		return nil
 	}
 	c.NodeSet = cluster.NewNodeSet("the sharded cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+	c.LedBy(primary, c.sets[0].named)
 	return c
 }
 

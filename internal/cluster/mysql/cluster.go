@@ -147,6 +147,3 @@ func (n *node) URL() string { return urlOf(n.address.String()).String() }
 func urlOf(host string) *url.URL {
 	return &url.URL{Scheme: "mysql", User: url.User(Superuser), Host: host, Path: "/" + Database}
 }
-
-// Leader always returns cluster.ErrNoLeader.
-func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

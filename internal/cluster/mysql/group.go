@@ -47,12 +47,15 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQLGroup.name, o.Nodes), g.newMember, g.checkHealthy)
 		return g
 	}
-	start := func(g *Group) error { return g.start(ctx) }
+	kind := mySQLGroup.launched(lacks)
 	if params.group.multiPrimary {
-		return cluster.AsLocal(cluster.Launch(ctx, mySQLGroup.launched(lacks), o, describe, start))
+		return cluster.AsLocal(cluster.Launch(ctx, kind, o, describe, (*Group).start))
 	}
-	return cluster.AsLocal(cluster.Launch(ctx, mySQLGroup.launched(lacks), o, func() PrimaryGroup { return PrimaryGroup{describe()} },
-		func(g PrimaryGroup) error { return start(g.Group) }))
+	return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() PrimaryGroup {
+		g := describe()
+		g.LedBy("the primary of the group", g.primary)
+		return PrimaryGroup{g}
+	}, PrimaryGroup.start))
 }
 
 func (g *Group) start(ctx context.Context) error {
@@ -94,46 +97,21 @@ func (g *Group) URL() string {
 	return u.String()
 }
 
-// Leader always returns cluster.ErrNoLeader, because all members are primaries.
-func (g *Group) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
-
-// Leader returns the number of the primary that a majority of the group has elected and that accepts writes. While
-// there is none, or it is dead or paused, Leader waits until ctx ends.
-func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
-	primary, err := g.primary(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the group: %w", err)
-	}
-	return primary.Number(), nil
-}
-
 // moveLimit bounds one move of leadership, in which the old primary lets its transactions end.
 const moveLimit = 20 * time.Second
 
 // MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is the primary already.
 func (g PrimaryGroup) MoveLeader(ctx context.Context, to int) error {
-	return g.Move(to, func(target *member) error {
-		return retry(ctx, func() error {
-			if !target.Awake() {
-				return fmt.Errorf("%s does not run", target.Name())
-			}
-			primary, err := g.primary(ctx)
-			if err != nil || primary == target {
-				return err
-			}
-			began := time.Now()
-			if err := target.do(ctx, moveLimit, "SELECT group_replication_set_as_primary(@@server_uuid)"); err != nil {
-				return err
-			}
-			primary, err = g.primary(ctx)
-			if err == nil && primary != target {
-				err = fmt.Errorf("%s is primary", primary.Name())
-			}
-			if err == nil {
-				g.Note("%s is primary, %v after group_replication_set_as_primary was called", target.Name(), time.Since(began).Round(time.Millisecond))
-			}
-			return err
-		})
+	return g.HandOver(ctx, to, g.primary, func(ctx context.Context, _, target *member) error {
+		began := time.Now()
+		err := target.do(ctx, moveLimit, "SELECT group_replication_set_as_primary(@@server_uuid)")
+		if err == nil {
+			err = g.AwaitLead(ctx, target)
+		}
+		if err == nil {
+			g.Note("%s is primary, %v after group_replication_set_as_primary was called", target.Name(), time.Since(began).Round(time.Millisecond))
+		}
+		return err
 	})
 }
 

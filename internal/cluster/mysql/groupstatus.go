@@ -163,15 +163,13 @@ func elected(sights map[*member]groupStatus) (primary *member) {
 	return primary
 }
 
-// primary waits until there is a primary.
-func (g *Group) primary(ctx context.Context) (primary *member, err error) {
-	err = retry(ctx, func() error {
-		if primary = elected(g.survey(ctx)); primary == nil {
-			return errors.New("no running member is primary")
-		}
-		return nil
-	})
-	return primary, err
+// primary returns the primary that the group has elected and that accepts writes.
+func (g *Group) primary(ctx context.Context) (*member, error) {
+	primary := elected(g.survey(ctx))
+	if primary == nil {
+		return nil, errors.New("no running member is primary")
+	}
+	return primary, nil
 }
 
 // checkHealthy begins a wait. Its result returns nil if all members see each other in one group and the primaries
@@ -207,9 +205,6 @@ func (g *Group) whole(ctx context.Context) ([]groupStatus, error) {
 	members := g.List()
 	all := make([]groupStatus, len(members))
 	err := g.Each(func(m *member) (err error) {
-		if !m.Awake() {
-			return fmt.Errorf("%s is down or paused", m.Name())
-		}
 		all[m.Number()], err = m.whole(ctx, len(members))
 		return err
 	})

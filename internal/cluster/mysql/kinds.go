@@ -18,9 +18,9 @@ type kind struct {
 	unknown string   // the error for another parameter
 	own     []string // settings that the cluster itself sets
 
-	most     int    // number of nodes
-	mostOnly string // why more nodes are not possible
-	expels   string // why its nodes cannot have disk faults; empty: they can
+	most      int    // number of nodes
+	mostOnly  string // why more nodes are not possible
+	noFaultFS string // why its nodes cannot have disk faults; empty: they can
 }
 
 const (
@@ -37,13 +37,13 @@ var (
 	}
 	galera = kind{
 		name: "galera", find: findGalera, params: []string{"flush", "snapshot", "timeout"}, unknown: unknownMariaDB, own: ownSettings,
-		expels: "disk faults are only possible with mariadb:1, because a node that a full disk has expelled from a Galera cluster does not return by itself",
+		noFaultFS: "disk faults are only possible with mariadb:1, because a node that a full disk has expelled from a Galera cluster does not return by itself",
 	}
 	mySQL      = kind{name: "mysql", find: findMySQL, params: []string{"flush"}, unknown: unknownMySQL, own: ownSettings}
 	mySQLGroup = kind{
 		name: "mysql", find: findMySQL, params: []string{"flush", "multi-primary", "consistency", "expel"}, unknown: unknownMySQL,
 		own: slices.Concat(ownSettings, groupSettings), most: 9, mostOnly: "Group Replication allows at most 9",
-		expels: "disk faults are only possible with mysql:1, because a member that a full disk has expelled from its group does not return by itself",
+		noFaultFS: "disk faults are only possible with mysql:1, because a member that a full disk has expelled from its group does not return by itself",
 	}
 )
 
@@ -93,15 +93,11 @@ func (k *kind) prepare(ctx context.Context, o cluster.Options) (p params, found 
 	if p, err = k.parse(o.Params); err != nil {
 		return p, found, nil, err
 	}
-	switch {
-	case k.most > 0 && o.Nodes > k.most:
-		err = fmt.Errorf("start %s:%d: %s", k.name, o.Nodes, k.mostOnly)
-	case o.FaultFS && k.expels != "":
-		err = &cluster.ParamError{Param: "layer", Reason: k.expels}
-	default:
-		found, lacks = k.find(ctx, o)
+	if k.most > 0 && o.Nodes > k.most {
+		return p, found, nil, fmt.Errorf("start %s:%d: %s", k.name, o.Nodes, k.mostOnly)
 	}
-	return p, found, lacks, err
+	found, lacks = k.find(ctx, o)
+	return p, found, lacks, nil
 }
 
 // start starts servers of the kind, each of which accepts writes.
@@ -121,10 +117,10 @@ func (k *kind) launch(ctx context.Context, o cluster.Options, p params, found pr
 		c := &Cluster{kind: k, params: p, programs: found, forming: wait.NewLock()}
 		c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", k.name, o.Nodes), c.newNode, func() func(context.Context) error { return c.checkHealthy })
 		return c
-	}, func(c *Cluster) error { return c.start(ctx) })
+	}, (*Cluster).start)
 }
 
 // launched describes the kind to cluster.Launch. The servers refuse root.
 func (k *kind) launched(lacks error) cluster.Kind {
-	return cluster.Kind{Name: k.name, PortTaken: "Address already in use", Product: product, Users: []string{"nobody", "mysql"}, Lacks: lacks}
+	return cluster.Kind{Name: k.name, PortTaken: "Address already in use", Product: product, Users: []string{"nobody", "mysql"}, Lacks: lacks, NoFaultFS: k.noFaultFS}
 }

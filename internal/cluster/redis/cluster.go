@@ -34,6 +34,7 @@ var _ cluster.LocalNode = (*server)(nil)
 func newCluster(o cluster.Options, params params, program string) *Cluster {
 	c := &Cluster{params: params, program: program, data: o.Nodes}
 	c.NodeSet = cluster.NewNodeSet("the Redis cluster", c.newServer, c.healthy)
+	c.LedBy("the primary of the Redis cluster", c.leads)
 	return c
 }
 
@@ -76,7 +77,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	program, lacks := findServer(o)
 	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: portTaken, Lacks: lacks}, o,
 		func() *Cluster { return newCluster(o, params, program) },
-		func(c *Cluster) error {
+		func(c *Cluster, ctx context.Context) error {
 			err := c.startServers(ctx)
 			if err == nil {
 				c.RestartEnded(&c.EventLog)
@@ -153,15 +154,6 @@ func (c *Cluster) URL() string {
 	return url
 }
 
-// Leader returns the number of the primary, which must confirm its role. It is the node that most of the Sentinels
-// name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	return c.Lead(ctx, "the primary of the Redis cluster", func(ctx context.Context) (*server, error) {
-		p, _, err := c.leads(ctx)
-		return p, err
-	})
-}
-
 var errNoPrimary = errors.New("no node that runs is named the primary by most of the Sentinels")
 
 // named returns the primary if it runs: the node that most of the Sentinels name, or without Sentinels the first one.
@@ -184,8 +176,14 @@ func (c *Cluster) named(ctx context.Context, session func(*server) *session) *se
 	return leader
 }
 
-// leads returns the primary, which accepts writes, and its view.
-func (c *Cluster) leads(ctx context.Context) (*server, view, error) {
+// leads returns the primary, which must confirm its role.
+func (c *Cluster) leads(ctx context.Context) (*server, error) {
+	p, _, err := c.viewed(ctx)
+	return p, err
+}
+
+// viewed returns the primary, which accepts writes, and its view.
+func (c *Cluster) viewed(ctx context.Context) (*server, view, error) {
 	p := c.named(ctx, (*server).askedSentinel)
 	switch {
 	case p == nil && !c.params.sentinel:
@@ -200,17 +198,12 @@ func (c *Cluster) leads(ctx context.Context) (*server, view, error) {
 	return p, v, err
 }
 
-// healthy begins a wait until every node runs and every replica has the data that the primary had at the first check.
+// healthy begins a wait until every replica has the data that the primary had at the first check.
 // All Sentinels must name the same primary, and know all nodes and each other.
 func (c *Cluster) healthy() func(context.Context) error {
 	var goal view
 	return func(ctx context.Context) error {
-		for _, n := range c.servers() {
-			if !n.Awake() {
-				return n.Absent()
-			}
-		}
-		p, v, err := c.leads(ctx)
+		p, v, err := c.viewed(ctx)
 		if err != nil {
 			return err
 		}

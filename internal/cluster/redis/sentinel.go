@@ -42,7 +42,7 @@ func StartSentinel(ctx context.Context, o cluster.Options) (*SentinelCluster, er
 	kind := cluster.Kind{Name: "redis", PortTaken: portTaken, Lacks: lacks, Further: max(0, fewestSentinels-o.Nodes)}
 	return cluster.Launch(ctx, kind, o, func() *SentinelCluster {
 		return &SentinelCluster{newCluster(o, params, program)}
-	}, func(c *SentinelCluster) error { return c.start(ctx) })
+	}, (*SentinelCluster).start)
 }
 
 func (c *SentinelCluster) start(ctx context.Context) error {

@@ -14,8 +14,8 @@ import (
 const (
 	// usualPriority is Redis's default of replica-priority. A replica with neverPriority is not promoted.
 	usualPriority, neverPriority = "100", "0"
-	// moveAttempt bounds one requested failover, and undoMove the cleanup after it.
-	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
+	// undoMove bounds the cleanup after a requested failover.
+	undoMove = 5 * time.Second
 )
 
 // MoveLeader makes a node the primary by SENTINEL FAILOVER, unless it leads already. The Sentinel chooses the
@@ -24,23 +24,14 @@ const (
 // The old primary is not asked to stop. It accepts writes until the Sentinels make it a replica, and these writes are
 // lost.
 func (c *SentinelCluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(target *server) error {
-		if target.witness() {
-			return fmt.Errorf("%s has a Sentinel and no data", target.Name())
-		}
-		return wait.Retry(ctx, func() error { return c.move(ctx, target) })
-	})
+	if slices.Contains(c.Witnesses(), to) {
+		return fmt.Errorf("n%d has a Sentinel and no data", to)
+	}
+	return c.HandOver(ctx, to, c.leads, c.move)
 }
 
 // move tries once.
-func (c *Cluster) move(ctx context.Context, target *server) (err error) {
-	if !target.Awake() {
-		return fmt.Errorf("%s does not run", target.Name())
-	}
-	p, _, err := c.leads(ctx)
-	if err != nil || p == target {
-		return err
-	}
+func (c *Cluster) move(ctx context.Context, p, target *server) (err error) {
 	others := slices.DeleteFunc(c.servers(), func(n *server) bool { return n == p || n == target || !n.Awake() })
 	defer func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoMove)
@@ -54,24 +45,16 @@ func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 			return err
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, moveAttempt)
-	defer cancel()
-	if err := wait.Retry(limited, func() error { return target.alone(limited, others) }); err != nil {
+	if err := wait.Retry(ctx, func() error { return target.alone(ctx, others) }); err != nil {
 		return err
 	}
 	once := newSession(target.sentinelAt.address(), askLimit) // it sends nothing twice
 	defer once.close()
 	began := time.Now()
-	if _, err := once.ask(limited, "SENTINEL", "FAILOVER", master); err != nil {
+	if _, err := once.ask(ctx, "SENTINEL", "FAILOVER", master); err != nil {
 		return err
 	}
-	if err := wait.Retry(limited, func() error {
-		now, _, err := c.leads(limited)
-		if err == nil && now != target {
-			err = fmt.Errorf("%s leads", now.Name())
-		}
-		return err
-	}); err != nil {
+	if err := c.AwaitLead(ctx, target); err != nil {
 		return err
 	}
 	c.Note("%s leads, %v after SENTINEL FAILOVER was sent", target.Name(), time.Since(began).Round(time.Millisecond))

@@ -197,7 +197,7 @@ func (n *server) Replace(ctx context.Context) error {
 		err := n.Server.Kill(ctx)
 		if err == nil {
 			err = wait.Retry(ctx, func() error {
-				if p, _, err := c.leads(ctx); err != nil || p == n {
+				if p, err := c.leads(ctx); err != nil || p == n {
 					return errors.Join(errNoPrimary, err)
 				}
 				return nil

@@ -50,18 +50,16 @@ func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	if o.FaultFS {
-		return nil, &cluster.ParamError{Param: "layer", Reason: "disk faults are not possible with VoltDB, which keeps its data in memory"}
-	}
 	java, noJava := o.Find("java", "openjdk-17-jre-headless")
 	classes, noClasses := classPath(params.jars)
-	return cluster.Launch(ctx, cluster.Kind{Name: "voltdb", PortTaken: "Address already in use", Lacks: cmp.Or(noJava, noClasses)}, o,
-		func() *Cluster {
-			c := &Cluster{java: java, classes: classes, params: params, hosts: hosts}
-			c.NodeSet = cluster.NewNodeSet("the VoltDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, cluster.Kind{
+		Name: "voltdb", PortTaken: "Address already in use", Lacks: cmp.Or(noJava, noClasses),
+		NoFaultFS: "disk faults are not possible with VoltDB, which keeps its data in memory",
+	}, o, func() *Cluster {
+		c := &Cluster{java: java, classes: classes, params: params, hosts: hosts}
+		c.NodeSet = cluster.NewNodeSet("the VoltDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+		return c
+	}, (*Cluster).start)
 }
 
 // params are the parameters of a cluster.
@@ -192,6 +190,3 @@ func (c *Cluster) urlOf(hosts string) string {
 	}
 	return u.String()
 }
-
-// Leader always returns cluster.ErrNoLeader.
-func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -95,8 +95,9 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, kind, o, func() *Cluster {
 		c := &Cluster{params: params, programs: found, data: o.Nodes, stuckFor: stuckFor}
 		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)
+		c.LedBy("the primary of the PostgreSQL cluster", c.leads)
 		return c
-	}, func(c *Cluster) error {
+	}, func(c *Cluster, ctx context.Context) error {
 		err := c.start(ctx, giveUp)
 		if errors.Is(context.Cause(ctx), errSilent) {
 			err = errSilent // the nodes' errors follow from it

@@ -38,12 +38,6 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 	return nodes[at], err
 }
 
-// Leader returns the number of the node that has Patroni's leader key and accepts writes. While there is none Leader
-// waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	return c.Lead(ctx, "the primary of the PostgreSQL cluster", c.leads)
-}
-
 // standing is a standby in the view of its primary.
 type standing struct {
 	replayed    int64 // position in the log in bytes
@@ -78,7 +72,7 @@ func look(ctx context.Context, p *node) (v view, err error) {
 	return v, nil
 }
 
-// healthy begins a wait until every node runs and answers over the network in its role. Every standby must have the
+// healthy begins a wait until every node answers over the network in its role. Every standby must have the
 // primary's history, stream from it, and have replayed its log up to the first check. With synchronous replication,
 // Patroni must be able to promote a standby. Patroni's own state of a member is not used: it may report a standby as
 // running, with no lag, that does not stream. Problems that Patroni does not heal are repaired meanwhile.
@@ -87,11 +81,6 @@ func (c *Cluster) healthy() func(context.Context) error {
 	var of *node
 	lasting := problems{}
 	return func(ctx context.Context) error {
-		for _, n := range c.List() {
-			if !n.Awake() {
-				return fmt.Errorf("%s is down or paused", n.Name())
-			}
-		}
 		p, err := c.leads(ctx)
 		if err != nil {
 			return err
@@ -199,36 +188,23 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	return errors.New("it leads, and Patroni can promote no standby that streams from it")
 }
 
-const (
-	// moveAttempt bounds one switch-over, and undoMove the cleanup after it.
-	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
-)
+// undoMove bounds the cleanup after a switch-over.
+const undoMove = 5 * time.Second
 
 // MoveLeader moves leadership by POST /switchover of Patroni's REST API, unless the node leads already. With
 // synchronous replication Patroni accepts only a synchronous standby, so all standbys are made synchronous meanwhile.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(target *node) error {
-		if target.store {
-			return fmt.Errorf("%s holds Patroni's state and has no data", target.Name())
-		}
-		return wait.Retry(ctx, func() error { return c.move(ctx, target) })
-	})
+	if slices.Contains(c.Witnesses(), to) {
+		return fmt.Errorf("n%d holds Patroni's state and has no data", to)
+	}
+	return c.HandOver(ctx, to, c.leads, c.switchOver)
 }
 
-// move tries once.
-func (c *Cluster) move(ctx context.Context, target *node) (err error) {
-	if !target.Awake() {
-		return fmt.Errorf("%s does not run", target.Name())
-	}
-	p, err := c.leads(ctx)
-	if err != nil || p == target {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, moveAttempt)
-	defer cancel()
+// switchOver tries once.
+func (c *Cluster) switchOver(ctx context.Context, p, target *node) (err error) {
 	if c.params.synchronous != synchronousOff {
 		promotable := func() error {
-			names, err := c.synchronousStandbys(limited, p)
+			names, err := c.synchronousStandbys(ctx, p)
 			if err == nil && !slices.Contains(strings.Split(names, ","), target.Name()) {
 				err = fmt.Errorf("%s is not a synchronous standby of %s", target.Name(), p.Name())
 			}
@@ -240,25 +216,19 @@ func (c *Cluster) move(ctx context.Context, target *node) (err error) {
 				defer cancel()
 				err = errors.Join(err, wait.Retry(undo, func() error { return c.synchronousCount(undo, 1) }))
 			}()
-			if err := c.synchronousCount(limited, len(c.servers())-1); err != nil {
+			if err := c.synchronousCount(ctx, len(c.servers())-1); err != nil {
 				return err
 			}
-			if err := wait.Retry(limited, promotable); err != nil {
+			if err := wait.Retry(ctx, promotable); err != nil {
 				return err
 			}
 		}
 	}
 	began := time.Now()
-	if err := p.call(limited, http.MethodPost, "/switchover", object{"leader": p.Name(), "candidate": target.Name()}); err != nil {
-		return err
+	err = p.call(ctx, http.MethodPost, "/switchover", object{"leader": p.Name(), "candidate": target.Name()})
+	if err == nil {
+		err = c.AwaitLead(ctx, target)
 	}
-	err = wait.Retry(limited, func() error {
-		now, err := c.leads(limited)
-		if err == nil && now != target {
-			err = fmt.Errorf("%s leads", now.Name())
-		}
-		return err
-	})
 	if err == nil {
 		c.Note("%s leads, %v after the switch-over was asked for", target.Name(), time.Since(began).Round(time.Millisecond))
 	}

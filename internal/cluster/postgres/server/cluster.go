@@ -43,13 +43,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	}
 	found, lacks := o.FindAll(programs, DebianPackage, Folders...)
 	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: Product, Users: Users, Lacks: lacks}
-	return cluster.Launch(ctx, kind, o,
-		func() *Cluster {
-			c := &Cluster{params: params, programs: found}
-			c.NodeSet = cluster.NewNodeSet("the PostgreSQL server", c.newNode, func() func(context.Context) error { return c.check })
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+	return cluster.Launch(ctx, kind, o, func() *Cluster {
+		c := &Cluster{params: params, programs: found}
+		c.NodeSet = cluster.NewNodeSet("the PostgreSQL server", c.newNode, func() func(context.Context) error { return c.check })
+		return c
+	}, (*Cluster).start)
 }
 
 // sockets makes the folder for the Unix socket of a node: the node's own folder, unless its path is too long for a
@@ -83,13 +81,7 @@ func (c *Cluster) start(ctx context.Context) error {
 }
 
 // check returns an error if the server does not answer over the network.
-func (c *Cluster) check(ctx context.Context) error {
-	n := c.List()[0]
-	if !n.Awake() {
-		return n.Absent()
-	}
-	return n.over.Ask(ctx, "SELECT")
-}
+func (c *Cluster) check(ctx context.Context) error { return c.List()[0].over.Ask(ctx, "SELECT") }
 
 // Leader returns 0 when the server answers.
 func (c *Cluster) Leader(ctx context.Context) (int, error) { return 0, c.WaitHealthy(ctx) }

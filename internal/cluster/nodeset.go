@@ -93,7 +93,19 @@ type Design struct {
 	Dir     string        // folder of the server's data; empty: NodeSet.Folder
 	Log     string        // file of the server's output; empty: beside that folder
 	Program host.Program  // Clock and FaultFS declare abilities, which the options of the cluster may turn off
+
+	// Expendable returns nil if the node's data may be removed, because the others have them. Before a replacement it is
+	// called until then, or until it returns an error of Refuse; nil: the node is replaced at once.
+	Expendable func(ctx context.Context) error
+	// Leave prepares the cluster for the loss of the node, and Back is called when the new one answers; nil: nothing is
+	// done.
+	Leave, Back func(ctx context.Context) error
 }
+
+// Refuse returns an error of Design.Expendable for a node that can never be replaced.
+func Refuse(format string, args ...any) error { return &refusedError{fmt.Errorf(format, args...)} }
+
+type refusedError struct{ error }
 
 // NewNodeSet describes a cluster without nodes. Errors use name, as in "the etcd cluster". found describes a node on a
 // host. healthy begins a wait. While all nodes run, its result is called until it returns nil; its error is the reason
@@ -293,6 +305,11 @@ func (f *NodeSet[N]) describe(on *host.Host) (N, Design) {
 	if d.Folders == nil {
 		d.Folders = []string{d.Dir}
 	}
+	if d.Expendable != nil {
+		d.Program.Replacing = func(ctx context.Context, replace func(context.Context) error) error {
+			return f.replace(ctx, n, d, replace)
+		}
+	}
 	if d.Server != nil {
 		*d.Server = f.NewServer(number, on, d.Dir, cmp.Or(d.Log, d.Dir+".log"), d.Program)
 	}
@@ -488,33 +505,69 @@ func (f *NodeSet[N]) AwaitLead(ctx context.Context, n N) error {
 	})
 }
 
-// ReplaceWhen replaces a node, in a Change, as soon as expendable returns nil. Until then the node's data may be the
-// only copy.
-func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace func(ctx context.Context) error) error {
+// replace replaces a node, in a Change, as soon as its data are expendable. Until then they may be the only copy.
+func (f *NodeSet[N]) replace(ctx context.Context, n N, d Design, replace func(ctx context.Context) error) error {
 	done, err := f.Change(ctx)
 	if err == nil {
 		defer done()
-		err = wait.Retry(ctx, func() error { return expendable(ctx) })
+		err = f.release(ctx, d)
 	}
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
-	return replace(ctx)
+	if err = replace(ctx); err == nil && d.Back != nil {
+		err = d.Back(ctx)
+	}
+	return err
 }
 
-// ReplaceVoter is like ReplaceWhen for a node that a majority of voters must readmit. answers reports whether a voter
-// is available.
-func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers func(context.Context, N) bool, replace func(ctx context.Context) error) error {
-	if nodes := min(voters, len(f.List())); nodes < 3 {
-		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
-	}
-	return f.ReplaceWhen(ctx, n, func(ctx context.Context) error {
-		answered := len(slices.DeleteFunc(f.Others(n), func(m N) bool { return !answers(ctx, m) }))
-		if most := voters/2 + 1; answered < most {
-			return fmt.Errorf("%d nodes answer without it, and %d of %d are needed to take it in again", answered, most, voters)
+// release waits until a node's data are expendable, and prepares the cluster for their loss.
+func (f *NodeSet[N]) release(ctx context.Context, d Design) error {
+	var refused *refusedError
+	err := wait.Retry(ctx, func() error {
+		err := d.Expendable(ctx)
+		if errors.As(err, &refused) {
+			return nil
 		}
-		return nil
-	}, replace)
+		return err
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err == nil && d.Leave != nil:
+		err = d.Leave(ctx)
+	}
+	return err
+}
+
+// Readmits returns nil if the others can readmit a node that has lost its data, for which a majority of voters must
+// answer. answers reports whether a voter is available.
+func (f *NodeSet[N]) Readmits(ctx context.Context, n N, voters int, answers func(context.Context, N) bool) error {
+	if nodes := min(voters, len(f.List())); nodes < 3 {
+		return Refuse("a cluster of %d has no majority without it to take it in again: take 3 nodes or more", nodes)
+	}
+	answered := len(slices.DeleteFunc(f.Others(n), func(m N) bool { return !answers(ctx, m) }))
+	if most := voters/2 + 1; answered < most {
+		return fmt.Errorf("%d nodes answer without it, and %d of %d are needed to take it in again", answered, most, voters)
+	}
+	return nil
+}
+
+// Depose kills a node, and returns when another one leads. If none takes over, the node is started on its data.
+func (f *NodeSet[N]) Depose(ctx context.Context, n N) error {
+	err := n.Kill(ctx)
+	if err == nil {
+		err = wait.Retry(ctx, func() error {
+			if leader, err := f.leads(ctx); err != nil || leader == n {
+				return errors.Join(ErrNobodyLeads, err)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		err = errors.Join(err, n.Restart(context.WithoutCancel(ctx)))
+	}
+	return err
 }
 
 // Each calls do for all nodes at once.
@@ -582,15 +635,15 @@ func (f *NodeSet[N]) Stop() error {
 const endedEvery, endedAgain = 50 * time.Millisecond, time.Second
 
 // RestartEnded restarts servers that end by themselves, until the cluster is stopped, unless the options forbid it.
-// The log notes each start and each failure.
+// Several are restarted at once, because one may need another. The log notes each start and each failure.
 func (f *NodeSet[N]) RestartEnded(log *EventLog) {
 	if f.Options.Unsupervised {
 		return
 	}
-	f.Tasks.Go(func() {
-		for every := endedEvery; wait.Sleep(f.Life, every) == nil; {
-			every = endedEvery
-			for _, n := range f.List() {
+	for _, n := range f.List() {
+		f.Tasks.Go(func() {
+			for every := endedEvery; wait.Sleep(f.Life, every) == nil; {
+				every = endedEvery
 				if !n.Ended() {
 					continue
 				}
@@ -600,6 +653,6 @@ func (f *NodeSet[N]) RestartEnded(log *EventLog) {
 					every = endedAgain
 				}
 			}
-		}
-	})
+		})
+	}
 }

@@ -143,7 +143,11 @@ func (r replicated) complete(ids []int64) error {
 
 // expendable returns nil if every range has a majority of its replicas on running nodes other than n. Then the data
 // of n are not needed.
-func (c *Cluster) expendable(ctx context.Context, n *node) error {
+func (n *node) expendable(ctx context.Context) error {
+	c := n.cluster
+	if nodes := len(c.List()); nodes < replicas {
+		return cluster.Refuse("a cluster of %d has no majority without it to readmit it: use at least %d nodes", nodes, replicas)
+	}
 	awake := slices.DeleteFunc(c.Others(n), func(m *node) bool { return !m.Awake() })
 	if len(awake) == 0 {
 		return errors.New("no other node runs")

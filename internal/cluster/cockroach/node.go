@@ -2,7 +2,6 @@ package cockroach
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os/exec"
 	"strconv"
@@ -40,11 +39,14 @@ const cacheSize = "256MiB"
 // newNode describes a node.
 func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}, Program: host.Program{
-		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
-		FaultFS: true, Clock: true, Now: func(ctx context.Context) (time.Time, error) { return n.server().Now(ctx) },
-	}}
+	return n, cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{26257: &n.sql, 8080: &n.http}, Program: host.Program{
+			Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
+			FaultFS: true, Clock: true, Now: func(ctx context.Context) (time.Time, error) { return n.server().Now(ctx) },
+		},
+		Expendable: n.expendable, Leave: n.leave, Back: n.forget,
+	}
 }
 
 // command returns the command that starts the node. It shortens the scan of replicas to ten seconds with few pauses.
@@ -82,26 +84,12 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Replace kills the node, removes its store, and lets it join as a new node at the old address. It removes the store
-// only when the others have a majority of every range. The cluster is notified that the old store is lost, so it
-// makes new replicas.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	c := n.cluster
-	if nodes := len(c.List()); nodes < replicas {
-		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to readmit it: use at least %d nodes", n.Name(), nodes, replicas)
+// leave notes the id of the store that will be lost. forget tells the cluster, so it makes new replicas.
+func (n *node) leave(context.Context) error {
+	if id := n.id.Swap(0); id != 0 {
+		n.gone.Store(id)
 	}
-	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
-		if id := n.id.Swap(0); id != 0 {
-			n.gone.Store(id)
-		}
-		err := n.Server.Replace(ctx)
-		if err == nil {
-			err = n.forget(ctx)
-		}
-		return err
-	})
+	return nil
 }
 
 // server returns the node as a Server.

@@ -40,7 +40,7 @@ func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 		n.address = endpoint.String()
 		return nil
 	}
-	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{9000: &endpoint}, Make: remember, Program: host.Program{
+	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{9000: &endpoint}, Make: remember, Expendable: n.expendable, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
 	}}
@@ -91,16 +91,12 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Replace kills the node, removes its data, and lets it join as a new member at the old address. It removes the data
-// only when a majority answers without the node.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	answers := func(ctx context.Context, m *node) bool {
+// expendable returns nil if a majority answers without the node. A replaced node is a new member at the old address.
+func (n *node) expendable(ctx context.Context) error {
+	return n.cluster.Readmits(ctx, n, n.cluster.voters(), func(ctx context.Context, m *node) bool {
 		_, err := m.seesLeader(ctx)
 		return err == nil && m.Awake()
-	}
-	return n.cluster.ReplaceVoter(ctx, n, n.cluster.voters(), answers, n.Server.Replace)
+	})
 }
 
 // join removes the node's old member, whose vote and log are lost.

@@ -30,11 +30,14 @@ type node struct {
 // newNode describes a node.
 func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
-	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}, Program: host.Program{
-		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-		FaultFS: true, Clock: true,
-	}}
+	return n, cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}, Program: host.Program{
+			Command: n.command, Ready: n.ready, Join: n.join,
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+			FaultFS: true, Clock: true,
+		},
+		Expendable: n.expendable, Leave: func(context.Context) error { n.joined.Store(false); return nil },
+	}
 }
 
 // command returns the command that starts etcd. A node with data ignores the flags of the first start.
@@ -114,15 +117,8 @@ func (n *node) Restart(ctx context.Context) error {
 	return n.Server.Restart(ctx)
 }
 
-// Replace kills the node, removes its data, and makes it a new member at the old address. It removes the data only
-// when a majority answers without the node and no other node is being replaced. Until then the data may be the only
-// copy.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
+// expendable returns nil if a majority answers without the node. A replaced node is a new member at the old address.
+func (n *node) expendable(ctx context.Context) error {
 	answers := func(ctx context.Context, m *node) bool { return m.Awake() && m.read(ctx) == nil }
-	return n.cluster.ReplaceVoter(ctx, n, len(n.cluster.List()), answers, func(ctx context.Context) error {
-		n.joined.Store(false)
-		return n.Server.Replace(ctx)
-	})
+	return n.cluster.Readmits(ctx, n, len(n.cluster.List()), answers)
 }

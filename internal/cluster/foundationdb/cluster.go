@@ -134,8 +134,12 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 	return err
 }
 
-// expendable returns nil if the data of n are not needed.
-func (c *Cluster) expendable(ctx context.Context, n *node) error {
+// expendable returns nil if the data of the node are not needed.
+func (n *node) expendable(ctx context.Context) error {
+	c := n.cluster
+	if c.spare() == 0 {
+		return cluster.Refuse("its data are the only copy: use a cluster of at least %d nodes with redundancy=double", nodesFor["double"])
+	}
 	s, err := c.status(ctx)
 	if err != nil {
 		return err

@@ -50,10 +50,13 @@ func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	for i := range n.endpoints {
 		taken[4500+i] = &n.endpoints[i]
 	}
-	return n, cluster.Design{Server: &n.Server, Ports: taken, Program: host.Program{
-		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
-	}}
+	return n, cluster.Design{
+		Server: &n.Server, Ports: taken, Program: host.Program{
+			Command: n.command, Ready: n.ready, Join: n.join,
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
+		},
+		Expendable: n.expendable, Leave: n.leave, Back: n.back,
+	}
 }
 
 // address returns the address of the node's first process, the only one that may be a coordinator.
@@ -165,40 +168,28 @@ func (n *node) join(ctx context.Context) error {
 	return n.writeFile()
 }
 
-// Replace kills the node, removes its data, and starts it empty at the old addresses. It removes the data only when
-// the others have all of them. With exclude=on the data move to the others first, as in a planned replacement.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
+// back makes the new node a part of the cluster.
+func (n *node) back(ctx context.Context) error {
 	c := n.cluster
-	if c.spare() == 0 {
-		return fmt.Errorf("replace %s: its data are the only copy: use a cluster of at least %d nodes with redundancy=double", n.Name(), nodesFor["double"])
-	}
-	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
-		if c.params.exclude {
-			if err := c.exclude(ctx, n); err != nil {
-				return err
-			}
-		}
-		if err := n.Server.Replace(ctx); err != nil {
+	if c.params.exclude {
+		err := wait.RetryEvery(ctx, askAgain, func() error {
+			return c.command(ctx, changeTimeout, append([]string{"include"}, n.addresses()...)...)
+		})
+		if err != nil {
 			return err
 		}
-		if c.params.exclude {
-			err := wait.RetryEvery(ctx, askAgain, func() error {
-				return c.command(ctx, changeTimeout, append([]string{"include"}, n.addresses()...)...)
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return c.coordinate(ctx, c.wanted())
-	})
+	}
+	return c.coordinate(ctx, c.wanted())
 }
 
-// exclude waits until the node has no data. An unhealthy cluster asks to try again.
-func (c *Cluster) exclude(ctx context.Context, n *node) error {
+// leave waits with exclude=on until the node has no data, as in a planned replacement. An unhealthy cluster asks to try
+// again.
+func (n *node) leave(ctx context.Context) error {
+	if !n.cluster.params.exclude {
+		return nil
+	}
 	return wait.RetryEvery(ctx, askAgain, func() error {
-		return c.command(ctx, excludeTimeout, append([]string{"exclude"}, n.addresses()...)...)
+		return n.cluster.command(ctx, excludeTimeout, append([]string{"exclude"}, n.addresses()...)...)
 	})
 }
 

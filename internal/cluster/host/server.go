@@ -28,6 +28,9 @@ type Program struct {
 	// Join prepares an empty data folder so that the server becomes a member again. It is called while the server is
 	// down.
 	Join func(ctx context.Context) error
+	// Replacing calls replace, which kills the server, removes its data and lets it Join, when the cluster is prepared
+	// for the loss; nil: at once.
+	Replacing func(ctx context.Context, replace func(context.Context) error) error
 	// Death is the signal that the kernel sends when this program ends. Shutdown is the signal for a clean shutdown.
 	Death, Shutdown syscall.Signal
 	// ShutdownLimit bounds a clean shutdown; it depends on the product. Insist is the interval at which Shutdown is
@@ -412,11 +415,18 @@ var errAlone = errors.New("a cluster of one node has no other copy of the data")
 func (s *Server) Replace(ctx context.Context) error {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
+	switch {
+	case s.program.Join == nil:
+		return fmt.Errorf("replace %s: %w", s.Name(), errAlone)
+	case s.program.Replacing != nil:
+		return s.program.Replacing(ctx, s.replace)
+	}
+	return s.replace(ctx)
+}
+
+func (s *Server) replace(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	if s.program.Join == nil {
-		return fmt.Errorf("replace %s: %w", s.Name(), errAlone)
-	}
 	if err := s.kill(); err != nil {
 		return err
 	}

@@ -39,11 +39,17 @@ type node struct {
 func (c *servers) newNode(number int, _ *host.Host) (*node, cluster.Design) {
 	n := &node{servers: c, set: c.place(number)}
 	n.mute.Store(n.set != nil && n.set.formed.Load())
-	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{27017: &n.address}, Program: host.Program{
-		Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-		FaultFS: true, Clock: true,
-	}}
+	return n, cluster.Design{
+		Server: &n.Server, Ports: map[int]*netip.AddrPort{27017: &n.address}, Program: host.Program{
+			Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+			FaultFS: true, Clock: true,
+		},
+		// A replaced node has no vote until it has copied all data. Otherwise, after it has forgotten its
+		// acknowledgements, it could elect a node without the acknowledged writes.
+		Expendable: n.expendable, Leave: func(context.Context) error { n.mute.Store(true); return nil },
+		Back: func(ctx context.Context) error { return n.vote(ctx, 1) },
+	}
 }
 
 // command returns the command that starts mongod or mongos.
@@ -98,23 +104,11 @@ func (n *node) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Replace kills the node, removes its data, and lets it copy all data from the others at the old address. It removes
-// the data only when a majority answers without the node and no other node is being replaced. The node has no vote
-// until it has all data. Otherwise, after it has forgotten its acknowledgements, it could elect a node without the
-// acknowledged writes.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	answers := func(ctx context.Context, m *node) bool {
+// expendable returns nil if a majority of the set answers without the node.
+func (n *node) expendable(ctx context.Context) error {
+	return n.servers.Readmits(ctx, n, len(n.set.nodes()), func(ctx context.Context, m *node) bool {
 		serves, err := m.server().serves(ctx, false)
 		return m.set == n.set && m.Awake() && err == nil && serves
-	}
-	return n.servers.ReplaceVoter(ctx, n, len(n.set.nodes()), answers, func(ctx context.Context) error {
-		n.mute.Store(true)
-		if err := n.Server.Replace(ctx); err != nil {
-			return err
-		}
-		return n.vote(ctx, 1)
 	})
 }
 

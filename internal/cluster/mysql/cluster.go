@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
@@ -34,8 +33,7 @@ type Cluster struct {
 	params   params
 	programs programs
 
-	forming    wait.Lock // held while the founder of a group is chosen
-	restarting sync.Map  // nodes that are being restarted after a crash
+	forming wait.Lock // held while the founder of a group is chosen
 
 	// Guarded by Mu, like the nodes' reported state.
 	formed  bool  // the first nodes have formed a group
@@ -63,7 +61,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	c.formed = true
 	c.Mu.Unlock()
 	if c.galera() {
-		c.Tasks.Go(c.restartCrashed)
+		for _, n := range nodes {
+			c.Tasks.Go(func() { c.restartCrashed(n) })
+		}
 	}
 	return nil
 }

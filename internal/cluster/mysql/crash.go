@@ -14,46 +14,34 @@ import (
 // packages, which has Restart=on-abnormal.
 const restartAfter = 5 * time.Second
 
-// restartCrashed restarts nodes whose servers have crashed, until the cluster is stopped. A Galera server ends itself
-// with SIGABRT if it has missed more changes than the others still keep. At its next start it gets all data.
-func (c *Cluster) restartCrashed() {
+// restartCrashed restarts a node whenever its server has crashed, until the cluster is stopped, unless somebody starts
+// it already. A Galera server ends itself with SIGABRT if it has missed more changes than the others still keep. At its
+// next start it gets all data.
+func (c *Cluster) restartCrashed(n *node) {
 	for wait.Sleep(c.Life, superviseEvery) == nil {
-		for _, n := range c.List() {
-			if crash := n.Crashed(); crash != nil {
-				c.startCrashed(n, crash)
-			}
+		c.Mu.Lock()
+		starting := n.starting > 0
+		c.Mu.Unlock()
+		if crash := n.Crashed(); crash != nil && !starting {
+			c.Note("%s has crashed (%v)%s", n.Name(), crash, n.lastError())
+			c.startCrashed(n)
 		}
 	}
 }
 
-// startCrashed restarts a node in the background, unless somebody starts it already. A node that is killed or
-// replaced meanwhile is left alone.
-func (c *Cluster) startCrashed(n *node, crash error) {
-	if _, already := c.restarting.LoadOrStore(n, true); already {
+// startCrashed restarts a node, unless it is killed or replaced meanwhile.
+func (c *Cluster) startCrashed(n *node) {
+	ctx, cancel := context.WithTimeout(n.Life(), renewLimit)
+	defer cancel()
+	if wait.Sleep(ctx, restartAfter) != nil || n.Crashed() == nil {
 		return
 	}
-	c.Mu.Lock()
-	starting := n.starting > 0
-	c.Mu.Unlock()
-	if starting {
-		c.restarting.Delete(n)
+	c.Note("%s is started anew, %v after its crash, as MariaDB's own unit has it", n.Name(), restartAfter)
+	if err := n.Restart(ctx); err != nil {
+		c.Note("%v", err)
 		return
 	}
-	c.Note("%s has crashed (%v)%s", n.Name(), crash, n.lastError())
-	c.Tasks.Go(func() {
-		defer c.restarting.Delete(n)
-		ctx, cancel := context.WithTimeout(n.Life(), renewLimit)
-		defer cancel()
-		if wait.Sleep(ctx, restartAfter) != nil || n.Crashed() == nil {
-			return
-		}
-		c.Note("%s is started anew, %v after its crash, as MariaDB's own unit has it", n.Name(), restartAfter)
-		if err := n.Restart(ctx); err != nil {
-			c.Note("%v", err)
-			return
-		}
-		c.Note("%s is back", n.Name())
-	})
+	c.Note("%s is back", n.Name())
 }
 
 // errorLine matches the message of an error line in the server's log.

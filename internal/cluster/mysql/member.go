@@ -48,7 +48,7 @@ type member struct {
 func (g *Group) newMember(number int, _ *host.Host) (*member, cluster.Design) {
 	m := &member{set: g, scratch: g.Folder(number) + ".tmp"}
 	return m, cluster.Design{
-		Server: &m.Server, Ports: map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group},
+		Server: &m.Server, Ports: map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group}, Expendable: m.expendable,
 		Folders: []string{g.Folder(number), m.scratch},
 		Make: func() (err error) {
 			if m.db, err = open(m.address.String(), askLimit); err == nil {
@@ -125,14 +125,6 @@ func (m *member) Restart(ctx context.Context) error {
 		err = m.ready(ctx)
 	}
 	return err
-}
-
-// Replace kills the member, removes its data, and lets it copy another member's data. It removes the data only when
-// another member is in a group with a majority.
-func (m *member) Replace(ctx context.Context) error {
-	ctx, cancel := m.Bound(ctx)
-	defer cancel()
-	return m.set.ReplaceWhen(ctx, m, m.expendable, m.Server.Replace)
 }
 
 // expendable returns nil if another member is in a working group.

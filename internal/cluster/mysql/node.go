@@ -45,6 +45,7 @@ func (c *Cluster) newNode(number int, _ *host.Host) (*node, cluster.Design) {
 	}
 	return n, cluster.Design{
 		Server: &n.Server, Program: program, Folders: []string{c.Folder(number), n.scratch},
+		Expendable: n.expendable, Leave: n.release,
 		Ports: map[int]*netip.AddrPort{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst},
 		Make: func() (err error) {
 			n.db, err = open(n.address.String(), askLimit)
@@ -147,20 +148,19 @@ func (n *node) restart(ctx context.Context) error {
 	return n.Server.Restart(ctx)
 }
 
-// Replace kills the node, removes its data, and lets it copy another node's data. It removes the data only when
-// another node certainly has them.
+// Replace kills the node, removes its data, and lets it copy another node's data.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, done := n.begin(ctx)
 	defer done()
-	if !n.cluster.galera() {
-		return n.Server.Replace(ctx)
-	}
-	return n.cluster.ReplaceWhen(ctx, n, n.expendable, func(ctx context.Context) error {
-		n.cluster.Mu.Lock()
-		n.known = &position{} // nobody may look into a folder that is being emptied
-		n.cluster.Mu.Unlock()
-		return n.Server.Replace(ctx)
-	})
+	return n.Server.Replace(ctx)
+}
+
+// release notes that the folder will be emptied, so nobody may look into it.
+func (n *node) release(context.Context) error {
+	n.cluster.Mu.Lock()
+	defer n.cluster.Mu.Unlock()
+	n.known = &position{}
+	return nil
 }
 
 // expendable returns nil if another node is synchronized in a primary component.

@@ -13,7 +13,6 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
-	"stroppy/internal/cluster/wait"
 )
 
 // server is a host of a Cluster; its folder and its ports stay. It has a server, a Sentinel, or both. If it has only
@@ -40,6 +39,8 @@ func (c *Cluster) newServer(number int, on *host.Host) (*server, cluster.Design)
 			Command: n.command, Ready: func(ctx context.Context) error { return n.orders.awaitPong(ctx) }, Join: n.join,
 			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist, FaultFS: true,
 		},
+		Expendable: func(ctx context.Context) error { return c.expendable(ctx, n) },
+		Leave:      func(ctx context.Context) error { return c.Depose(ctx, n) },
 	}
 	d.Folders = []string{n.folder, d.Dir}
 	if !c.params.sentinel {
@@ -183,35 +184,11 @@ func (n *server) Retire(why error) {
 	}
 }
 
-// Replace kills the node, removes its data, and lets it join again, empty, as a replica of the primary that the
-// Sentinels name then. A node whose data nobody else has is not replaced. If no replica is promoted, the node is
-// started on its data.
-func (n *server) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	c := n.cluster
-	if !c.params.sentinel && n == c.servers()[0] {
-		return fmt.Errorf("replace %s: it leads, and no other node takes over: restart it", n.Name())
-	}
-	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
-		err := n.Server.Kill(ctx)
-		if err == nil {
-			err = wait.Retry(ctx, func() error {
-				if p, err := c.leads(ctx); err != nil || p == n {
-					return errors.Join(errNoPrimary, err)
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("replace %s: %w", n.Name(), errors.Join(err, n.Server.Restart(context.WithoutCancel(ctx))))
-		}
-		return n.Server.Replace(ctx)
-	})
-}
-
 // expendable returns why a node's data must not be removed, or nil.
 func (c *Cluster) expendable(ctx context.Context, n *server) error {
+	if !c.params.sentinel && n == c.servers()[0] {
+		return cluster.Refuse("it leads, and no other node takes over: restart it")
+	}
 	if p := c.named(ctx, (*server).askedSentinel); p != nil && p != n {
 		return nil
 	}

@@ -67,8 +67,12 @@ func (c *Cluster) newestNaming(ctx context.Context) (newest naming) {
 	return newest
 }
 
-// askNaming asks for the address first: it is the new primary's as soon as the failover has an epoch.
+// askNaming asks for the epoch first: a Sentinel changes both at once, so the address is never older than the epoch.
 func askNaming(ctx context.Context, s *session) (n naming, err error) {
+	m, err := askMaster(ctx, s)
+	if err != nil {
+		return n, err
+	}
 	answer, err := s.do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master)
 	if err != nil {
 		return n, err
@@ -76,10 +80,6 @@ func askNaming(ctx context.Context, s *session) (n naming, err error) {
 	words, err := answer.StringSlice()
 	if err != nil || len(words) != 2 {
 		return n, fmt.Errorf("a Sentinel names %q as the primary: %w", words, errors.Join(err, errNoPrimary))
-	}
-	m, err := askMaster(ctx, s)
-	if err != nil {
-		return n, err
 	}
 	n.address = words[0] + ":" + words[1]
 	n.epoch, err = strconv.ParseUint(m["config-epoch"], 10, 64)

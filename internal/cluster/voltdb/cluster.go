@@ -20,6 +20,7 @@ import (
 // kfactor nodes are gone. Then the nodes must be started at the same time, and form a new and empty cluster.
 type Cluster struct {
 	*cluster.NodeSet[*node]
+	cluster.EventLog
 	java, classes string
 	params        params
 	hosts         Hosts
@@ -119,10 +120,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err == nil {
 		err = c.Each(func(n *node) error { return n.Restart(ctx) })
 	}
-	if err == nil && !c.Options.Unsupervised {
-		for _, n := range c.List() {
-			c.Tasks.Go(n.supervise)
-		}
+	if err == nil { // VoltDB ends a node that the others have expelled, and a service manager would restart it
+		c.RestartEnded(&c.EventLog)
 	}
 	return err
 }
@@ -141,10 +140,11 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 	return nil
 }
 
-// expendable returns nil if the data of a node are not needed. This holds if every partition has all its copies. It
+// expendable returns nil if the data of the node are not needed. This holds if every partition has all its copies. It
 // also holds if the node is down and all others answer, because a node answers only with all its copies. With kfactor
 // 0 it never holds.
-func (c *Cluster) expendable(ctx context.Context, n *node) error {
+func (n *node) expendable(ctx context.Context) error {
+	c := n.cluster
 	if c.params.kfactor == 0 {
 		return errors.New("with kfactor=0 no other node has its data")
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,7 +29,6 @@ const (
 type node struct {
 	*host.Server
 	cluster *Cluster
-	wanted  atomic.Bool // nobody has ended it on purpose
 
 	client, admin, internal, zookeeper, replication netip.AddrPort
 }
@@ -40,7 +38,7 @@ func (c *Cluster) newNode(int, *host.Host) (*node, cluster.Design) {
 	n := &node{cluster: c}
 	return n, cluster.Design{Server: &n.Server, Ports: map[int]*netip.AddrPort{
 		21212: &n.client, 21211: &n.admin, 3021: &n.internal, 7181: &n.zookeeper, 5555: &n.replication,
-	}, Program: host.Program{
+	}, Expendable: n.expendable, Program: host.Program{
 		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: true,
 	}}
@@ -115,39 +113,6 @@ func (n *node) ask(ctx context.Context) ([]map[string]string, error) {
 // URL returns the address of the node alone, through which the whole database can be read.
 func (n *node) URL() string { return n.cluster.urlOf(n.client.String()) }
 
-// Kill is like the server's Kill, but also stops the supervisor from restarting the node.
-func (n *node) Kill(ctx context.Context) error {
-	n.wanted.Store(false)
-	return n.Server.Kill(ctx)
-}
-
-func (n *node) Terminate(ctx context.Context) error {
-	n.wanted.Store(false)
-	return n.Server.Terminate(ctx)
-}
-
-func (n *node) Restart(ctx context.Context) error {
-	err := n.Server.Restart(ctx)
-	if err == nil {
-		n.wanted.Store(true)
-	}
-	return err
-}
-
-// restartEvery is the interval at which the supervisor checks whether a node has ended by itself.
-const restartEvery = 500 * time.Millisecond
-
-// supervise restarts the node if nobody has ended it on purpose. VoltDB ends a node that the others have expelled,
-// and a service manager would restart it.
-func (n *node) supervise() {
-	life := n.cluster.Life
-	for wait.Sleep(life, restartEvery) == nil {
-		if n.wanted.Load() && !n.Running() {
-			_ = n.Restart(life) // the next round tries again
-		}
-	}
-}
-
 // Resume resumes the node. A node that the others have expelled meanwhile ends itself and is restarted.
 func (n *node) Resume(ctx context.Context) error {
 	paused := n.Paused()
@@ -168,19 +133,6 @@ func (n *node) Resume(ctx context.Context) error {
 			}
 			err = fmt.Errorf("%s sees only the nodes %s", n.Name(), strings.Join(seen, ", "))
 		}
-		return err
-	})
-}
-
-// Replace kills the node, removes its folder, and lets it join as a new node. A restart has the same effect, because
-// the data are in memory.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	return n.cluster.ReplaceWhen(ctx, n, func(ctx context.Context) error { return n.cluster.expendable(ctx, n) }, func(ctx context.Context) error {
-		n.wanted.Store(false)
-		err := n.Server.Replace(ctx)
-		n.wanted.Store(err == nil)
 		return err
 	})
 }

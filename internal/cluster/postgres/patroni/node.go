@@ -61,6 +61,8 @@ func (c *Cluster) newNode(number int, on *host.Host) (*node, cluster.Design) {
 			Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data
 			Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, FaultFS: true,
 		},
+		Expendable: func(ctx context.Context) error { return c.expendable(ctx, n) },
+		Leave:      func(ctx context.Context) error { return c.Depose(ctx, n) },
 	}
 	if n.store {
 		d.Ports, d.Make = map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}, nil
@@ -225,27 +227,4 @@ func (n *node) Erase() error {
 		n.over.Close()
 	}
 	return errors.Join(err, os.RemoveAll(n.folder))
-}
-
-// Replace kills the node, removes its data, and lets Patroni copy the data of the primary. A node that leads is
-// replaced when another node leads. If none takes over, the node is started on its data.
-func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	c := n.cluster
-	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
-		err := n.Kill(ctx)
-		if err == nil {
-			err = wait.Retry(ctx, func() error {
-				if p, err := c.leads(ctx); err != nil || p == n {
-					return errors.Join(errNoPrimary, err)
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("replace %s: %w", n.Name(), errors.Join(err, n.Server.Restart(context.WithoutCancel(ctx))))
-		}
-		return n.Server.Replace(ctx)
-	})
 }

@@ -14,19 +14,19 @@ import (
 // Start starts one server, or with at least two nodes the servers of patroni.Start. If the parameter pooler is given,
 // it starts a PgBouncer before the primary. An error leaves nothing behind. It is a host.MissingError if a program
 // is not installed, and a *cluster.ParamError for a wrong parameter. server.StartCluster, patroni.Start and
-// pgbouncer.Params.Before describe the parameters.
+// pgbouncer.Parse describe the parameters.
 func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	p, o, err := pgbouncer.Parse(o)
 	if err != nil {
 		return nil, err
 	}
-	if p.Asked() {
-		return p.Before(ctx, o, startServers, join)
+	if p.Mode != "" {
+		return startPooled(ctx, o, p)
 	}
 	return startServers(ctx, o)
 }
 
-func startServers(ctx context.Context, o cluster.Options) (pgbouncer.Servers, error) {
+func startServers(ctx context.Context, o cluster.Options) (servers, error) {
 	if err := refuseRemoved(o); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func startServers(ctx context.Context, o cluster.Options) (pgbouncer.Servers, er
 }
 
 // local converts the results of a start. If err is not nil, the interface is nil, and does not hold a nil pointer.
-func local[C pgbouncer.Servers](c C, err error) (pgbouncer.Servers, error) {
+func local[C servers](c C, err error) (servers, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -60,29 +60,4 @@ func refuseRemoved(o cluster.Options) error {
 		}
 	}
 	return nil
-}
-
-// The clusters behind a pooler. The methods of Front hide the methods of the servers, which are embedded one level
-// deeper.
-type (
-	pooledServer struct {
-		*pgbouncer.Front
-		oneServer
-	}
-	oneServer     struct{ *server.Cluster }
-	pooledPatroni struct {
-		*pgbouncer.Front
-		underPatroni
-	}
-	underPatroni struct{ *patroni.Cluster }
-)
-
-var _ cluster.Mover = (*pooledPatroni)(nil)
-
-// join returns the cluster of a pooler and its servers.
-func join(f *pgbouncer.Front, servers cluster.Cluster) cluster.Local {
-	if one, ok := servers.(*server.Cluster); ok {
-		return &pooledServer{f, oneServer{one}}
-	}
-	return &pooledPatroni{f, underPatroni{servers.(*patroni.Cluster)}}
 }

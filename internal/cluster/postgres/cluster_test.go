@@ -89,7 +89,7 @@ func TestKilledPoolerRestartsAndEndsWithCluster(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, err := clustertest.Execute(ctx, plain(c), clustertest.PaidTable)
 	clustertest.Must(t, err)
-	pooler := c.(*pooledServer).Pooler()
+	pooler := c.(*pooledServer).pooler
 	first := pooler.PIDs()
 	if len(first) != 1 {
 		t.Fatalf("the pooler is the processes %v", first)

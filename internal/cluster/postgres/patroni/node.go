@@ -54,7 +54,7 @@ func (c *Cluster) newNode(number int, on *host.Host) (*node, cluster.Design) {
 		Server: &n.Server, Ports: map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}, Folder: n.folder,
 		Dir: filepath.Join(n.folder, "data"), Log: filepath.Join(n.folder, "server.log"),
 		Make: func() (err error) {
-			n.over, err = server.NewSession(on.Addr().String(), n.endpoint.Port(), "local", askLimit)
+			n.over, err = server.NewSession(on.Addr().String(), n.endpoint.Port(), askLimit)
 			return err
 		},
 		Program: host.Program{

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/wait"
 )
 
@@ -198,7 +197,7 @@ func (c *Cluster) watchDemotion() {
 		if n == nil || !n.Awake() {
 			continue
 		}
-		recovering, err := server.One[bool](c.Life, n.over, "SELECT pg_is_in_recovery()")
+		recovering, err := n.recovering(c.Life)
 		if err == nil && recovering && c.leading.CompareAndSwap(n, nil) {
 			c.Note("%s, which took writes, is a standby", n.Name())
 		}

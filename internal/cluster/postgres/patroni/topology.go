@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/wait"
 )
@@ -31,41 +29,39 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 	if at < 0 {
 		return nil, errNoPrimary
 	}
-	recovering, err := server.One[bool](ctx, nodes[at].over, "SELECT pg_is_in_recovery()")
+	recovering, err := nodes[at].recovering(ctx)
 	if err == nil && recovering {
 		err = fmt.Errorf("%s, which has Patroni's leader key, is still a standby", name)
 	}
 	return nodes[at], err
 }
 
+// recovering reports whether the node is a standby.
+func (n *node) recovering(ctx context.Context) (bool, error) {
+	return server.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
+}
+
 // standing is a standby in the view of its primary.
 type standing struct {
-	replayed    int64 // position in the log in bytes
-	synchronous bool  // its sender process in the primary is synchronous
+	Replayed    int64 // position in the log in bytes
+	Synchronous bool  // its sender process in the primary is synchronous
 }
 
 // view is a primary's state and its view of the standbys that stream from it.
 type view struct {
-	flushed  int64  // position up to which its log is on disk
+	Flushed  int64 // position up to which its log is on disk
+	Standbys map[string]standing
 	history  string // of its timeline; only healthy asks for it
-	standbys map[string]standing
 }
 
 func look(ctx context.Context, p *node) (v view, err error) {
-	err = p.over.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		v = view{standbys: map[string]standing{}}
-		var name string
-		var s standing
-		rows, _ := conn.Query(ctx, `
-			SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, coalesce(r.application_name, ''),
-				coalesce(r.sync_state IN ('sync', 'quorum'), false), coalesce(r.replay_lsn - '0/0', 0)::bigint
-			FROM (SELECT) me LEFT JOIN pg_stat_replication r ON r.state = 'streaming'`) // its error is the error of the rows
-		_, err := pgx.ForEachRow(rows, []any{&v.flushed, &name, &s.synchronous, &s.replayed}, func() error {
-			v.standbys[name] = s
-			return nil
-		})
-		return err
-	})
+	text, err := server.One[string](ctx, p.over, `SELECT json_build_object('Flushed', (pg_current_wal_flush_lsn() - '0/0')::bigint,
+		'Standbys', (SELECT json_object_agg(application_name, json_build_object(
+			'Synchronous', coalesce(sync_state IN ('sync', 'quorum'), false), 'Replayed', coalesce(replay_lsn - '0/0', 0)::bigint))
+			FROM pg_stat_replication WHERE state = 'streaming'))::text`)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
 	if err != nil {
 		return v, fmt.Errorf("ask %s for its standbys: %w", p.Name(), err)
 	}
@@ -93,7 +89,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 			return fmt.Errorf("ask %s for the history of its timeline: %w", p.Name(), err)
 		}
 		if of != p {
-			of, target, lasting = p, v.flushed, problems{}
+			of, target, lasting = p, v.Flushed, problems{}
 		}
 		var wrong, first *unsound
 		for _, n := range c.servers() {
@@ -129,12 +125,12 @@ func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, 
 		return nil, err
 	}
 	for _, name := range strings.Split(names, ",") {
-		if v.standbys[name].synchronous {
+		if v.Standbys[name].Synchronous {
 			return nil, nil
 		}
 	}
 	wrong := &unsound{p, "waits for no standby yet that Patroni may promote", noRemedy, nil}
-	if len(v.standbys) == len(c.servers())-1 {
+	if len(v.Standbys) == len(c.servers())-1 {
 		wrong.remedy = restart // its Patroni does not know the standbys, which stream
 	}
 	return wrong, nil
@@ -142,8 +138,8 @@ func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, 
 
 // sound returns the problem of a standby, or nil.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (*unsound, error) {
-	recovering, err := server.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
-	s, streams := v.standbys[n.Name()]
+	recovering, err := n.recovering(ctx)
+	s, streams := v.Standbys[n.Name()]
 	if err == nil && recovering {
 		if wrong, err := forked(ctx, n, p, v.history); wrong != nil || err != nil {
 			return wrong, err
@@ -157,8 +153,8 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (
 		return &unsound{n, "is a primary beside " + p.Name(), restart, nil}, nil
 	case !streams:
 		return &unsound{n, "does not stream from " + p.Name(), reinitialize, nil}, nil
-	case s.replayed < target:
-		return &unsound{n, fmt.Sprintf("has %d bytes of the log to replay", target-s.replayed), noRemedy, nil}, nil
+	case s.Replayed < target:
+		return &unsound{n, fmt.Sprintf("has %d bytes of the log to replay", target-s.Replayed), noRemedy, nil}, nil
 	}
 	return nil, nil
 }
@@ -180,7 +176,7 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	for name := range v.standbys {
+	for name := range v.Standbys {
 		if c.params.synchronous == synchronousOff || slices.Contains(strings.Split(names, ","), name) {
 			return nil
 		}

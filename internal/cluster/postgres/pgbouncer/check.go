@@ -3,6 +3,7 @@ package pgbouncer
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +11,22 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/postgres/server"
 )
+
+// Find finds PgBouncer and checks the settings. The error is a host.MissingError if PgBouncer is not installed, and a
+// *cluster.ParamError for a wrong setting.
+func (p Params) Find(ctx context.Context) (program string, err error) {
+	if program, err = find(); err == nil {
+		err = p.check(ctx, program)
+	}
+	return program, err
+}
+
+// Start starts the pooler before a server in a new folder, which Stop removes. All clients work as the superuser.
+func (p Params) Start(ctx context.Context, program, dir string, before netip.AddrPort) (*Pooler, error) {
+	return start(ctx, program, dir, before, server.Superuser, p.settings)
+}
 
 // checkLimit bounds the check of the settings, which takes 10 ms on an idle machine.
 const checkLimit = 5 * time.Second

@@ -19,7 +19,7 @@ const (
 
 // The pool modes that allow transactions of several statements.
 const (
-	session     = "session"
+	Session     = "session" // a client has a server session until it disconnects
 	transaction = "transaction"
 )
 
@@ -34,16 +34,17 @@ const poolSize = 20
 
 // Params are the parameters of a cluster for the pooler.
 type Params struct {
-	mode     string // empty: there is no pooler
+	Mode     string // Session or transaction; empty: there is no pooler
 	settings map[string]string
 	given    []string // names of the settings that the user gave
 }
 
-// Asked reports whether a pooler is requested.
-func (p Params) Asked() bool { return p.mode != "" }
-
 // Parse splits off the parameters of the pooler, and returns the options of the servers behind it. The error is a
-// *cluster.ParamError.
+// *cluster.ParamError. The parameters are:
+//
+//	pooler=transaction   a client has a server session for one transaction
+//	pooler=session       a client has a server session until it disconnects
+//	pooler.NAME=VALUE    a setting of PgBouncer, such as pooler.default_pool_size=50
 func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	given, others := url.Values{}, url.Values{}
 	for name, values := range o.Params {
@@ -56,7 +57,7 @@ func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	p := Params{settings: map[string]string{}}
 	set := cluster.Settings("PgBouncer", "_", ownSettings, p.settings)
 	known := map[string]func(string) error{
-		paramPooler: cluster.OneOf(func(value string) { p.mode = value }, session, transaction),
+		paramPooler: cluster.OneOf(func(value string) { p.Mode = value }, Session, transaction),
 	}
 	for name := range given {
 		if setting, ok := strings.CutPrefix(name, paramSetting); ok {
@@ -64,24 +65,24 @@ func Parse(o cluster.Options) (Params, cluster.Options, error) {
 		}
 	}
 	err := cluster.Params{Known: known}.Read(given)
-	if err == nil && p.mode == "" && len(given) > 0 {
+	if err == nil && p.Mode == "" && len(given) > 0 {
 		for name := range given {
 			err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is a setting of PgBouncer, which is not requested: add %s=%s or %s=%s",
-				paramPooler, transaction, paramPooler, session)}
+				paramPooler, transaction, paramPooler, Session)}
 		}
 	}
-	if err != nil || p.mode == "" {
+	if err != nil || p.Mode == "" {
 		o.Params = others
 		return p, o, err
 	}
 	p.given = slices.Sorted(maps.Keys(p.settings))
 	clients := o.MaxConnections(1000)
 	size := poolSize
-	if p.mode == session { // each client has a session as long as it is connected
+	if p.Mode == Session { // each client has a session as long as it is connected
 		size = o.MaxConnections(100)
 	}
 	for name, value := range map[string]string{
-		"pool_mode":         p.mode,
+		"pool_mode":         p.Mode,
 		"default_pool_size": strconv.Itoa(size), "max_client_conn": strconv.Itoa(clients), "listen_backlog": "4096",
 		// The defaults are 15 s each; during this time a new primary would not be checked.
 		"server_login_retry": "0.2", "server_connect_timeout": "2",

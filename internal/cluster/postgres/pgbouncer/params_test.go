@@ -53,7 +53,7 @@ func TestParamsRejectInvalidValues(t *testing.T) {
 	if o.Connections != 50 || p.settings["max_client_conn"] != "10050" || len(o.Params) != 0 {
 		t.Errorf("10,000 clients over 50 connections: %+v, %+v", p, o)
 	}
-	if p, o, err = Parse(cluster.Options{Nodes: 1, Connections: 300, Params: url.Values{"pooler": {session}}}); err != nil || o.Connections < 300 || p.settings["default_pool_size"] != "350" {
+	if p, o, err = Parse(cluster.Options{Nodes: 1, Connections: 300, Params: url.Values{"pooler": {Session}}}); err != nil || o.Connections < 300 || p.settings["default_pool_size"] != "350" {
 		t.Errorf("300 clients with a session each: %+v, %+v, %v", p, o, err)
 	}
 }

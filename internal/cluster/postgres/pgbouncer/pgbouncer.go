@@ -75,7 +75,7 @@ func start(ctx context.Context, program, dir string, server netip.AddrPort, as s
 		Command: func(context.Context) (*exec.Cmd, error) {
 			return user.Command(context.Background(), dir, program, p.config), nil
 		},
-		Ready: p.ready,
+		Ready: p.Ready,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
 	if err = errors.Join(user.Give(dir), p.write(server)); err == nil {
@@ -144,8 +144,8 @@ func (p *Pooler) onConsole(ctx context.Context, do func(*pgconn.PgConn) error) e
 // Stop ends the pooler and removes its folder.
 func (p *Pooler) Stop() error { return p.Erase() }
 
-// ready returns nil when the pooler accepts connections.
-func (p *Pooler) ready(ctx context.Context) error {
+// Ready returns when the pooler accepts connections.
+func (p *Pooler) Ready(ctx context.Context) error {
 	return wait.Retry(ctx, func() error {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)

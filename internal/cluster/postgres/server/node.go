@@ -57,8 +57,8 @@ func (n *node) prepare(on *host.Host) (err error) {
 	}
 	var errs [4]error
 	port := n.endpoint.Port()
-	n.orders, errs[0] = NewSession(n.sockets, port, "local", orderLimit)
-	n.over, errs[1] = NewSession(on.Addr().String(), port, "local", askLimit)
+	n.orders, errs[0] = NewSession(n.sockets, port, orderLimit)
+	n.over, errs[1] = NewSession(on.Addr().String(), port, askLimit)
 	errs[2] = c.WriteFile(n.hba(), strings.Join(Trust(c.Network()), "\n")+"\n")
 	errs[3] = c.WriteFile(n.conf(), n.configuration())
 	return errors.Join(errs[:]...)

@@ -19,21 +19,21 @@ type Session struct {
 	conn *pgx.Conn // nil before the first query
 }
 
-// NewSession describes a session; host may be the folder of a Unix socket. commit is its synchronous_commit.
-func NewSession(host string, port uint16, commit string, limit time.Duration) (*Session, error) {
+// NewSession describes a session; host may be the folder of a Unix socket. Its commits wait for no standby.
+func NewSession(host string, port uint16, limit time.Duration) (*Session, error) {
 	config, err := pgx.ParseConfig("host=localhost user=" + Superuser + " dbname=" + Superuser + " sslmode=disable target_session_attrs=any")
 	if err != nil {
 		return nil, errors.New("describe a connection to PostgreSQL: an environment variable that begins with PG is invalid")
 	}
 	config.Host, config.Port, config.Fallbacks = host, port, nil
-	config.RuntimeParams = map[string]string{"application_name": "stroppy", "synchronous_commit": commit}
+	config.RuntimeParams = map[string]string{"application_name": "stroppy", "synchronous_commit": "local"}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per query
 	return &Session{config: config, limit: limit}, nil
 }
 
-// Do calls question with the connection. If the connection is broken, Do repeats the call on a new one, so question
+// do calls question with the connection. If the connection is broken, do repeats the call on a new one, so question
 // must allow repetition.
-func (s *Session) Do(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
+func (s *Session) do(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Session) Do(ctx context.Context, question func(context.Context, *pgx.Co
 
 // Ask runs a query and ignores its result.
 func (s *Session) Ask(ctx context.Context, sql string) error {
-	return s.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	return s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Session) Ask(ctx context.Context, sql string) error {
 
 // One runs a query and returns the only value of its only row.
 func One[T any](ctx context.Context, s *Session, sql string) (value T, err error) {
-	err = s.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(&value) })
+	err = s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(&value) })
 	return value, err
 }
 

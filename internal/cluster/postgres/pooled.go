@@ -1,4 +1,4 @@
-package pgbouncer
+package postgres
 
 import (
 	"cmp"
@@ -10,75 +10,92 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
+	"stroppy/internal/cluster/postgres/patroni"
+	"stroppy/internal/cluster/postgres/pgbouncer"
 	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/wait"
 )
 
-// Before starts servers, and a PgBouncer before their primary. PgBouncer runs beside the clients, outside of the
-// nodes' hosts, so that no fault of a node affects it. The parameters are:
-//
-//	pooler=transaction   a client has a server session for one transaction
-//	pooler=session       a client has a server session until it disconnects
-//	pooler.NAME=VALUE    a setting of PgBouncer, such as pooler.default_pool_size=50
+// startPooled starts servers, and a PgBouncer before their primary. PgBouncer runs beside the clients, outside of the
+// nodes' hosts, so that no fault of a node affects it.
 //
 // PgBouncer treats all hosts of a list as equal, and cannot find the one that accepts writes. So its configuration
-// names one server, and is rewritten and reloaded when another one leads. join returns the cluster of a pooler and
-// its servers.
-func (p Params) Before(
-	ctx context.Context, o cluster.Options, servers func(context.Context, cluster.Options) (Servers, error), join func(*Front, cluster.Cluster) cluster.Local,
-) (cluster.Local, error) {
-	program, lacks := find()
-	if lacks == nil {
-		lacks = p.check(ctx, program)
-	}
+// names one server, and is rewritten and reloaded when another one leads.
+func startPooled(ctx context.Context, o cluster.Options, p pgbouncer.Params) (cluster.Local, error) {
+	program, lacks := p.Find(ctx)
 	if lacks != nil && !(o.DryRun && errors.As(lacks, new(host.MissingError))) {
 		return nil, lacks
 	}
-	behind, err := servers(ctx, o)
+	behind, err := startServers(ctx, o)
 	if planned, ok := errors.AsType[*cluster.PlannedError](err); ok {
-		return nil, &cluster.PlannedError{Cluster: join(&Front{params: p}, planned.Cluster), Lacks: cmp.Or(planned.Lacks, lacks)}
+		return nil, &cluster.PlannedError{Cluster: join(&front{params: p}, planned.Cluster), Lacks: cmp.Or(planned.Lacks, lacks)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &Front{params: p, servers: behind}
+	f := &front{params: p, servers: behind}
 	if err := f.start(ctx, program, filepath.Join(filepath.Dir(behind.Folder(0)), "pooler")); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
 	return join(f, behind), nil
 }
 
+// The clusters behind a pooler. The methods of front hide the methods of the servers, which are embedded one level
+// deeper.
+type (
+	pooledServer struct {
+		*front
+		oneServer
+	}
+	oneServer     struct{ *server.Cluster }
+	pooledPatroni struct {
+		*front
+		underPatroni
+	}
+	underPatroni struct{ *patroni.Cluster }
+)
+
+var _ cluster.Mover = (*pooledPatroni)(nil)
+
+// join returns the cluster of a pooler and its servers.
+func join(f *front, servers cluster.Cluster) cluster.Local {
+	if one, ok := servers.(*server.Cluster); ok {
+		return &pooledServer{f, oneServer{one}}
+	}
+	return &pooledPatroni{f, underPatroni{servers.(*patroni.Cluster)}}
+}
+
 // followEvery is the interval of checks for the leader.
 const followEvery = 20 * time.Millisecond
 
-// Servers are a cluster behind a pooler.
-type Servers interface {
+// servers are a cluster behind a pooler.
+type servers interface {
 	cluster.Local
 	Folder(number int) string
 	Events() []cluster.Event
 	Note(format string, args ...any)
 }
 
-// Front is a pooler that follows the primary of its servers.
-type Front struct {
-	params  Params
-	servers Servers
-	pooler  *Pooler // nil before it has started
+// front is a pooler that follows the primary of its servers.
+type front struct {
+	params  pgbouncer.Params
+	servers servers
+	pooler  *pgbouncer.Pooler // nil before it has started
 
 	life context.Context
 	end  context.CancelFunc
 	task sync.WaitGroup
 
-	mu     sync.Mutex
-	leader string // the node that the pooler follows
+	leader atomic.Int64 // the number of the node that the pooler follows
 }
 
 // start starts the pooler in a new folder, and makes it follow the primary.
-func (f *Front) start(ctx context.Context, program, dir string) error {
+func (f *front) start(ctx context.Context, program, dir string) error {
 	seen := len(f.servers.Events()) // before the leader is asked for, so that no change is missed
 	number, err := f.servers.Leader(ctx)
 	if err != nil {
@@ -91,17 +108,17 @@ func (f *Front) start(ctx context.Context, program, dir string) error {
 	if err != nil {
 		return fmt.Errorf("start PgBouncer: %w", err)
 	}
-	if f.pooler, err = start(ctx, program, dir, at, server.Superuser, f.params.settings); err != nil {
+	if f.pooler, err = f.params.Start(ctx, program, dir, at); err != nil {
 		return err
 	}
-	f.leader = fmt.Sprintf("n%d", number)
+	f.leader.Store(int64(number))
 	f.life, f.end = context.WithCancel(context.Background())
 	f.task.Go(func() { f.follow(seen) })
 	return nil
 }
 
 // addressOf returns a node's address for clients.
-func (f *Front) addressOf(number int) (netip.AddrPort, error) {
+func (f *front) addressOf(number int) (netip.AddrPort, error) {
 	u, err := url.Parse(f.servers.NodeURL(number))
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("read the address of n%d: %w", number, err)
@@ -111,14 +128,12 @@ func (f *Front) addressOf(number int) (netip.AddrPort, error) {
 
 // follow makes the pooler follow the nodes in the events from index seen on, until the cluster is stopped. It
 // restarts a pooler that has ended.
-func (f *Front) follow(seen int) {
-	next := f.leader
+func (f *front) follow(seen int) {
+	next := int(f.leader.Load())
 	for wait.Sleep(f.life, followEvery) == nil {
 		events := f.servers.Events()
 		for _, e := range events[seen:] {
-			if e.Leader != "" {
-				next = e.Leader
-			}
+			_, _ = fmt.Sscanf(e.Leader, "n%d", &next) // most events name none
 		}
 		seen = len(events)
 		if !f.pooler.Running() {
@@ -128,7 +143,7 @@ func (f *Front) follow(seen int) {
 			}
 			continue
 		}
-		if next == f.following() {
+		if int64(next) == f.leader.Load() {
 			continue
 		}
 		if err := f.turnTo(next); err != nil && f.life.Err() == nil {
@@ -141,50 +156,34 @@ func (f *Front) follow(seen int) {
 const consoleLimit = 2 * time.Second
 
 // turnTo makes the pooler follow a node.
-func (f *Front) turnTo(name string) error {
+func (f *front) turnTo(number int) error {
 	ctx, cancel := context.WithTimeout(f.life, consoleLimit)
 	defer cancel()
-	var number int
-	if _, err := fmt.Sscanf(name, "n%d", &number); err != nil {
-		return fmt.Errorf("make PgBouncer follow the primary: %q is not a node: %w", name, err)
-	}
 	at, err := f.addressOf(number)
 	if err == nil {
 		err = f.pooler.Follow(ctx, at)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		f.leader.Store(int64(number))
+		f.servers.Note("PgBouncer sends transactions to n%d", number)
 	}
-	f.mu.Lock()
-	f.leader = name
-	f.mu.Unlock()
-	f.servers.Note("PgBouncer sends transactions to %s", name)
-	return nil
-}
-
-func (f *Front) following() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.leader
+	return err
 }
 
 // URL returns the pooler's address. A client with its own session can keep prepared statements.
-func (f *Front) URL() string {
+func (f *front) URL() string {
 	query := "connect_timeout=2"
-	if f.params.mode == session {
+	if f.params.Mode == pgbouncer.Session {
 		query += "&prepare=true"
 	}
 	return f.pooler.URL(server.Superuser, server.Superuser, query)
 }
 
-// Pooler returns the running pooler.
-func (f *Front) Pooler() *Pooler { return f.pooler }
-
 // PoolerPIDs returns the pooler's processes.
-func (f *Front) PoolerPIDs() []int { return f.pooler.PIDs() }
+func (f *front) PoolerPIDs() []int { return f.pooler.PIDs() }
 
 // WaitHealthy waits for the servers, and then until the pooler sends transactions to the leader.
-func (f *Front) WaitHealthy(ctx context.Context) error {
+func (f *front) WaitHealthy(ctx context.Context) error {
 	if err := f.servers.WaitHealthy(ctx); err != nil {
 		return err
 	}
@@ -193,10 +192,10 @@ func (f *Front) WaitHealthy(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if at := f.following(); at != fmt.Sprintf("n%d", number) {
-			return fmt.Errorf("it sends transactions to %s, but n%d leads", at, number)
+		if at := f.leader.Load(); at != int64(number) {
+			return fmt.Errorf("it sends transactions to n%d, but n%d leads", at, number)
 		}
-		return f.pooler.ready(ctx)
+		return f.pooler.Ready(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("wait until PgBouncer follows the primary: %w", err)
@@ -205,7 +204,7 @@ func (f *Front) WaitHealthy(ctx context.Context) error {
 }
 
 // Stop ends the pooler and then the servers. It may be called again.
-func (f *Front) Stop() error {
+func (f *front) Stop() error {
 	if f.end != nil {
 		f.end()
 	}

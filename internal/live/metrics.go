@@ -194,8 +194,8 @@ func (h *histogram) Write(to *dto.Metric) error {
 }
 
 // metricsHandler returns the handler for Prometheus.
-func metricsHandler(feed *Feed, version string) (http.Handler, error) {
-	return promhttp.HandlerFor(registry(feed, version), promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
+func metricsHandler(feed *Feed, version string) http.Handler {
+	return promhttp.HandlerFor(registry(feed, version), promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
 // registry returns the registry of all exported metrics.

@@ -140,11 +140,7 @@ func violated() (*Feed, *standIn) {
 // scrape requests the metrics like Prometheus and parses them.
 func scrape(t *testing.T, feed *Feed, accept string) map[string]*dto.MetricFamily {
 	t.Helper()
-	metrics, err := metricsHandler(feed, "v0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer((&Server{feed: feed}).handler(metrics))
+	server := httptest.NewServer((&Server{feed: feed}).handler(metricsHandler(feed, "v0")))
 	defer server.Close()
 	request, err := http.NewRequest(http.MethodGet, server.URL+"/metrics", nil)
 	if err != nil {

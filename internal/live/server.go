@@ -48,10 +48,7 @@ type Server struct {
 func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	var metrics http.Handler
 	if o.Metrics {
-		var err error
-		if metrics, err = metricsHandler(feed, o.Version); err != nil {
-			return nil, err
-		}
+		metrics = metricsHandler(feed, o.Version)
 	}
 	listener, err := net.Listen("tcp", address)
 	for code, why := range map[syscall.Errno]string{

@@ -94,11 +94,10 @@ func (a *Acknowledgements) Add(tx *history.Transaction, kept func(history.ID) bo
 	}
 	a.addDuring(&one)
 	bins, n := a.bins[server], tx.End/acknowledgedBin
-	if bin := bins[n]; bin != nil {
-		bin.join(&one)
-	} else {
-		bins[n] = &one
+	if bins[n] == nil {
+		bins[n] = new(Acknowledging)
 	}
+	bins[n].join(&one)
 }
 
 // CountDuring makes Add count what the two servers of each overlap acknowledged during it, to the nanosecond.
@@ -118,17 +117,17 @@ func (a *Acknowledgements) addDuring(one *Acknowledging) {
 			if server != one.Server || one.From < o.From || one.To > o.To {
 				continue
 			}
-			if sum := &a.during[i][k]; sum.Acknowledged == 0 {
-				*sum = *one
-			} else {
-				sum.join(one)
-			}
+			a.during[i][k].join(one)
 		}
 	}
 }
 
 // join adds the counts of another part of the same period.
 func (a *Acknowledging) join(b *Acknowledging) {
+	if a.Acknowledged == 0 {
+		*a = *b
+		return
+	}
 	if b.Lost > 0 && (a.Lost == 0 || b.LostFrom < a.LostFrom) {
 		a.LostFrom = b.LostFrom
 	}

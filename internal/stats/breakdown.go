@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -64,21 +65,14 @@ func (k *kindCounts) at(n int) *timed {
 func (b *Breakdown) widen() {
 	b.doubled++
 	for _, k := range b.kinds {
-		halves := k.columns
-		k.columns = nil
-		for n, c := range halves {
-			if c == nil {
-				continue
+		k.columns = halved(k.columns, func(first, second *timed) *timed {
+			if first == nil || second == nil {
+				return cmp.Or(first, second)
 			}
-			if n%2 == 0 || halves[n-1] == nil {
-				k.at(n / 2)
-				k.columns[n/2] = c
-				continue
-			}
-			joined := k.columns[n/2]
-			joined.merge(c.exact)
-			joined.join(&c.counts)
-		}
+			first.merge(second.exact)
+			first.join(&second.counts)
+			return first
+		})
 	}
 }
 

@@ -111,12 +111,12 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 		late = append(late, r.share(func(s Step) bool { return !s.Kept })...)
 	}
 	if len(slow)+len(late) == 0 {
+		detail := fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates", highest)
 		if few > 0 {
-			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates. "+
-				"%s left out, with fewer than the %d committed transactions that a 99 %% latency needs", highest,
+			detail += fmt.Sprintf(". %s left out, with fewer than the %d committed transactions that a 99 %% latency needs",
 				counted(few)+english.PluralWord(few, " was", " were"), LeastSamples(0.99))
 		}
-		return fmt.Sprintf("there is no knee up to %s: the latency stays below twice the latency of the low rates", highest)
+		return detail
 	}
 	var why []string
 	if len(slow) > 0 {
@@ -129,22 +129,27 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 		highest, strings.Join(why, ", and "), confirming)
 }
 
-// share describes the measurements at the rate for which is returns true, with their number if they are not
-// all.
-func (r rated) share(is func(Step) bool) []string {
-	n := 0
+// count returns the number of measurements at the rate for which is returns true.
+func (r rated) count(is func(Step) bool) (n int) {
 	for _, s := range r.all {
 		if is(s) {
 			n++
 		}
 	}
-	switch n {
+	return n
+}
+
+// share describes the measurements at the rate for which is returns true, with their number if they are not
+// all.
+func (r rated) share(is func(Step) bool) []string {
+	switch n := r.count(is); n {
 	case 0:
 		return nil
 	case len(r.all):
 		return []string{rate(r.Offered)}
+	default:
+		return []string{fmt.Sprintf("%s (%d of %d times)", rate(r.Offered), n, len(r.all))}
 	}
-	return []string{fmt.Sprintf("%s (%d of %d times)", rate(r.Offered), n, len(r.all))}
 }
 
 // byRate groups the measurements by rate in ascending order, and counts those with too few samples.
@@ -161,15 +166,12 @@ func byRate(steps []Step) (sorted []rated, few int) {
 		}
 	}
 	for i := range sorted {
-		r, kept := &sorted[i], 0
+		r := &sorted[i]
 		var latencies []float64
 		for _, s := range r.all {
-			latencies = append(latencies, s.Latency)
-			if r.Samples += s.Samples; s.Kept {
-				kept++
-			}
+			latencies, r.Samples = append(latencies, s.Latency), r.Samples+s.Samples
 		}
-		r.Latency, r.Kept = Median(latencies), 2*kept > len(r.all)
+		r.Latency, r.Kept = Median(latencies), 2*r.count(func(s Step) bool { return s.Kept }) > len(r.all)
 	}
 	slices.SortFunc(sorted, func(a, b rated) int { return cmp.Compare(a.Offered, b.Offered) })
 	return sorted, few
@@ -183,12 +185,7 @@ func (s Step) above(latency float64) bool { return s.Latency > latency || !s.Kep
 
 // dissent returns the share of the measurements that disagree with the majority about the side of the bend.
 func (r rated) dissent(latency float64) float64 {
-	differ := 0
-	for _, s := range r.all {
-		if s.above(latency) != r.above(latency) {
-			differ++
-		}
-	}
+	differ := r.count(func(s Step) bool { return s.above(latency) != r.above(latency) })
 	return float64(differ) / float64(len(r.all))
 }
 

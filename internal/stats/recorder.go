@@ -166,13 +166,13 @@ func NewEnded(from time.Duration) *Ended {
 }
 
 func (e *Ended) Add(tx *history.Transaction) {
-	switch background := tx.Kind.Background(); {
-	case time.Duration(tx.End) < e.From:
+	if time.Duration(tx.End) < e.From {
 		return
-	case background && tx.Outcome == history.Committed:
-		e.Background++
-		return
-	case background:
+	}
+	if tx.Kind.Background() {
+		if tx.Outcome == history.Committed {
+			e.Background++
+		}
 		return
 	}
 	switch tx.Outcome {
@@ -256,7 +256,7 @@ func Merge(recorders ...*Recorder) *Measurements {
 		all[timesLatency].addCounts(&r.both)
 		all[timesService].addCounts(&r.both)
 	}
-	for i, into := range [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing} {
+	for i, into := range f.summaries() {
 		*into = all[i].summary()
 	}
 	return f

@@ -231,18 +231,22 @@ func (c *commits) add(t int64) {
 
 // widen merges pairs of adjacent cells.
 func (c *commits) widen() {
-	for i, half := range c.cells {
-		if i%2 == 0 {
-			c.cells[i/2] = half
-			continue
-		}
-		joined := &c.cells[i/2]
-		joined.first, joined.last = cmp.Or(joined.first, half.first), cmp.Or(half.last, joined.last)
-	}
-	n := (len(c.cells) + 1) / 2
-	clear(c.cells[n:])
-	c.cells = c.cells[:n]
 	c.doubled++
+	c.cells = halved(c.cells, func(a, b cell) cell { return cell{cmp.Or(a.first, b.first), cmp.Or(b.last, a.last)} })
+}
+
+// halved merges pairs of adjacent elements. The second half of the list becomes free, and zero.
+func halved[T any](list []T, join func(a, b T) T) []T {
+	for i, half := range list {
+		if i%2 == 0 {
+			list[i/2] = half
+		} else {
+			list[i/2] = join(list[i/2], half)
+		}
+	}
+	n := (len(list) + 1) / 2
+	clear(list[n:])
+	return list[:n]
 }
 
 // longestOf returns the longest time between two commits within one of the phases, which must be in order.
@@ -352,18 +356,8 @@ func (s *silences) add(due, sent, end int64) {
 
 // widen merges pairs of adjacent cells.
 func (s *silences) widen() {
-	for i, half := range s.cells {
-		if i%2 == 0 {
-			s.cells[i/2] = half
-			continue
-		}
-		s.cells[i/2].sent += half.sent
-		s.cells[i/2].waiting += half.waiting
-	}
-	n := (len(s.cells) + 1) / 2
-	clear(s.cells[n:])
-	s.cells = s.cells[:n]
 	s.doubled++
+	s.cells = halved(s.cells, func(a, b request) request { return request{a.sent + b.sent, a.waiting + b.waiting} })
 }
 
 // LastSent returns when the last request was sent, relative to the run's start.

@@ -94,10 +94,10 @@ func MeasureSteadiness(series []Second, from, to int, faults []Gap) Steadiness {
 		rest, restSeconds = values, seconds
 	}
 	whole := meanOf(rest)
-	level, at, length := strayLevel(rest)
+	level, at, length := strayLevel(rest, levelSize*whole)
 	_, left := bestStep(rest)
 	switch {
-	case hasTrend(rest), length > 0 && left < 0.5:
+	case trend(rest, trendSize*meanOf(batchMeans(rest, trendBatches))) != 0, length > 0 && left < 0.5:
 		return answer(Unsteady, "no steady state: the throughput %s", describe(rest, restSeconds))
 	case length > 0:
 		return answer(Unsteady, "no steady state: the throughput was %s from second %d to %d and %s over the run",
@@ -153,11 +153,14 @@ func mser(batches []float64) (cut int) {
 	return cut
 }
 
-// hasTrend reports whether trendBatches or more values have a relevant trend.
-func hasTrend(values []float64) bool {
+// trend returns the change of trendBatches or more values by Sen's slope; 0 if it is less than least or shows no trend.
+func trend(values []float64, least float64) float64 {
 	y := batchMeans(values, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
-	return math.Abs(change) >= trendSize*meanOf(y) && trendProbability(y) < trendChance
+	if math.Abs(change) < least || trendProbability(y) >= trendChance {
+		return 0
+	}
+	return change
 }
 
 // senSlope returns the median of the slopes between all pairs of two or more values. P. K. Sen, JASA 63,
@@ -232,9 +235,9 @@ func ranked(y []float64) []float64 {
 	return ranks
 }
 
-// strayLevel returns the quarter whose mean is furthest from the total mean, if it is too far; otherwise
-// length is 0.
-func strayLevel(values []float64) (level float64, at, length int) {
+// strayLevel returns the quarter whose mean is furthest from the total mean, if the distance is above least and the
+// noise does not explain it; otherwise length is 0.
+func strayLevel(values []float64, least float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
 	whole := meanOf(values)
 	noise := stepNoise(values)
@@ -243,7 +246,7 @@ func strayLevel(values []float64) (level float64, at, length int) {
 		first, end := p*len(values)/parts, (p+1)*len(values)/parts
 		mean := meanOf(values[first:end])
 		gap := math.Abs(mean - whole)
-		if gap > levelSize*whole && gap > levelNoise*math.Sqrt(noise/float64(end-first)) && gap > furthest {
+		if gap > least && gap > levelNoise*math.Sqrt(noise/float64(end-first)) && gap > furthest {
 			furthest, level, at, length = gap, mean, first, end-first
 		}
 	}
@@ -261,19 +264,28 @@ func stepNoise(values []float64) (variance float64) {
 
 // describe states how values changed: as a step or slowly, whichever fits better.
 func describe(values []float64, seconds []int) string {
-	n := len(values)
-	intercept, slope, leftByLine := fitLine(values)
+	_, slope, leftByLine := fitLine(values)
 	at, left := bestStep(values)
-	word := "fell"
-	if slope > 0 {
-		word = "rose"
+	if left >= leftByLine {
+		return slowly(values, seconds, func(v float64) string { return rate(max(0, v)) })
 	}
-	if left < leftByLine {
-		return fmt.Sprintf("%s at about second %d from %s to %s",
-			word, seconds[at], rate(meanOf(values[:at])), rate(meanOf(values[at:])))
-	}
+	return fmt.Sprintf("%s at about second %d from %s to %s",
+		direction(slope), seconds[at], rate(meanOf(values[:at])), rate(meanOf(values[at:])))
+}
+
+// slowly states between which values a line leads.
+func slowly(values []float64, seconds []int, write func(float64) string) string {
+	intercept, slope, _ := fitLine(values)
+	last := len(values) - 1
 	return fmt.Sprintf("%s from about %s at second %d to %s at second %d",
-		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
+		direction(slope), write(intercept), seconds[0], write(intercept+slope*float64(last)), seconds[last])
+}
+
+func direction(change float64) string {
+	if change > 0 {
+		return "rose"
+	}
+	return "fell"
 }
 
 // bestStep returns the position at which one step fits best, and the unexplained share of the variation.
@@ -341,28 +353,12 @@ func logLatency(series []Second, seconds []int, of func(Second) time.Duration) (
 // latencyChange describes the trend or the stray level of logarithms of latencies. It returns an empty string
 // if there is none.
 func latencyChange(logs []float64, seconds []int) string {
-	y := batchMeans(logs, trendBatches)
-	change := senSlope(y) * float64(len(y)-1)
-	if math.Abs(change) >= math.Log(latencyTrend) && trendProbability(y) < trendChance {
-		word := "fell"
-		if change > 0 {
-			word = "rose"
-		}
-		intercept, slope, _ := fitLine(logs)
-		last := len(logs) - 1
-		return fmt.Sprintf("%s from about %s at second %d to %s at second %d",
-			word, milliseconds(intercept), seconds[0], milliseconds(intercept+slope*float64(last)), seconds[last])
+	if change := trend(logs, math.Log(latencyTrend)); change != 0 {
+		return slowly(logs, seconds, milliseconds)
 	}
-	noise := stepNoise(logs)
-	whole, parts := meanOf(logs), min(4, len(logs)/leastPart)
-	for p := range parts {
-		first, end := p*len(logs)/parts, (p+1)*len(logs)/parts
-		mean := meanOf(logs[first:end])
-		gap := math.Abs(mean - whole)
-		if gap > math.Log(latencyLevel) && gap > levelNoise*math.Sqrt(noise/float64(end-first)) {
-			return fmt.Sprintf("was about %s from second %d to %d and %s over the run",
-				milliseconds(mean), seconds[first], seconds[end-1], milliseconds(whole))
-		}
+	if level, at, length := strayLevel(logs, math.Log(latencyLevel)); length > 0 {
+		return fmt.Sprintf("was about %s from second %d to %d and %s over the run",
+			milliseconds(level), seconds[at], seconds[at+length-1], milliseconds(meanOf(logs)))
 	}
 	return ""
 }

@@ -106,8 +106,8 @@ func sidesDiffer(runs []Run) map[string]bool {
 
 // benchLine returns the measurements of a run; empty if there are none.
 func benchLine(r Run, unnamed bool) string {
-	count, ok := r.figure("committed")
-	if !ok || count == 0 {
+	count := r.figure("committed")
+	if count == nil || *count == 0 {
 		return ""
 	}
 	text := "Benchmark" + benchName(r.Result.Workload)
@@ -117,37 +117,37 @@ func benchLine(r Run, unnamed bool) string {
 	if clients := r.clients(); clients != "" && !unnamed {
 		text += "/" + clients
 	}
-	text += fmt.Sprintf(" %.0f", count)
+	text += fmt.Sprintf(" %.0f", *count)
 	for _, u := range benchUnits {
-		if x, ok := r.figure(u.figure); ok {
-			text += fmt.Sprintf(" %.6g %s", x*u.scale, u.unit)
+		if x := r.figure(u.figure); x != nil {
+			text += fmt.Sprintf(" %.6g %s", *x*u.scale, u.unit)
 		}
 	}
 	if seconds, ok := r.Result.ClientSeconds(); ok {
 		text += fmt.Sprintf(" %.6g %s", seconds, clientCPU)
 	}
-	if rate, ok := r.figure("rate"); ok && rate > 0 {
-		if n, ok := r.unsent(); ok {
-			text += fmt.Sprintf(" %.0f %s", n, unsent)
-		}
+	if rate := r.figure("rate"); rate != nil && *rate > 0 {
+		text += r.unsent()
 	}
 	return text + "\n"
 }
 
-// unsent returns how many due transactions were never sent; false if that is not known.
-func (r Run) unsent() (float64, bool) {
-	if n, ok := r.Figs[unsent]; ok {
-		return n, true
+// unsent writes how many due transactions were never sent, if that is known.
+func (r Run) unsent() string {
+	n, known := r.Figs[unsent]
+	if waiting, shed := r.figure("backlog"), r.figure("shed"); waiting != nil && shed != nil {
+		n, known = *waiting+*shed, true
 	}
-	waiting, one := r.figure("backlog")
-	shed, other := r.figure("shed")
-	return waiting + shed, one && other
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf(" %.0f %s", n, unsent)
 }
 
 // clients returns the number of clients as a part of a benchmark's name; empty if the step has it.
 func (r Run) clients() string {
-	if n, ok := r.figure(clientsKey); ok && !strings.HasPrefix(r.Step, clientsKey+"=") {
-		return fmt.Sprintf("%s=%.0f", clientsKey, n)
+	if n := r.figure(clientsKey); n != nil && !strings.HasPrefix(r.Step, clientsKey+"=") {
+		return fmt.Sprintf("%s=%.0f", clientsKey, *n)
 	}
 	return ""
 }

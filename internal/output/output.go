@@ -42,13 +42,15 @@ type Whole struct {
 	json    any    // what the set is as JSON
 }
 
-// figure returns a number of a run by its keys in result.json.
-func (r Run) figure(name string) (float64, bool) {
-	if r.Figs != nil {
-		x, ok := r.Figs[name]
-		return x, ok
+// figure returns a number of a run by its keys in result.json; nil if it is not known.
+func (r Run) figure(name string) *float64 {
+	if r.Figs == nil {
+		return r.Result.Figure(name)
 	}
-	return r.Result.Figure(name)
+	if x, known := r.Figs[name]; known {
+		return &x
+	}
+	return nil
 }
 
 // format is one format.
@@ -59,10 +61,12 @@ type format struct {
 
 // formats are all formats but Text.
 var formats = []format{
-	{"json", writeJSON}, {"csv", writeCSV}, {"markdown", func(w io.Writer, s *Set) error {
-		_, err := io.WriteString(w, s.document.Markdown())
-		return err
-	}}, {"junit", writeJUnit}, {"benchstat", writeBenchstat},
+	{"json", writeJSON}, {"csv", writeCSV}, {"markdown", writeMarkdown}, {"junit", writeJUnit}, {"benchstat", writeBenchstat},
+}
+
+func writeMarkdown(w io.Writer, s *Set) error {
+	_, err := io.WriteString(w, s.document.Markdown())
+	return err
 }
 
 // Text is the name of the format for people, which this package does not write.
@@ -191,32 +195,27 @@ func columns() []column {
 
 // number returns the exact value of a figure of a run; empty if it is not known.
 func number(r Run, figure string) string {
-	x, ok := r.figure(figure)
-	if !ok {
+	x := r.figure(figure)
+	if x == nil {
 		return ""
 	}
-	return strconv.FormatFloat(x, 'f', -1, 64)
+	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
 // writeCSV writes a line of column names and then a line for each run. The form is RFC 4180, but lines end in a
 // single newline.
 func writeCSV(w io.Writer, s *Set) error {
-	out, cells := csv.NewWriter(w), slices.Clone(s.Lead)
+	cells := slices.Clone(s.Lead)
 	for _, c := range columns() {
 		cells = append(cells, c.name)
 	}
-	if err := out.Write(cells); err != nil {
-		return err
-	}
+	rows := [][]string{cells}
 	for _, r := range s.Runs {
-		cells = append(cells[:0], r.Lead...)
+		cells := slices.Clone(r.Lead)
 		for _, c := range columns() {
 			cells = append(cells, c.of(r))
 		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
+		rows = append(rows, cells)
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(w).WriteAll(rows)
 }

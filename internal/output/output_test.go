@@ -156,8 +156,8 @@ func TestStepWithoutFolderKeepsSummary(t *testing.T) {
 	}
 	for kind, s := range map[string]*Set{"sweep": swept, "sweep over scenarios": scenarios} {
 		for figure, want := range map[string]bool{"backlog": false, "shed": false, "clients": false, "committed": kind == "sweep"} {
-			if x, known := s.Runs[0].figure(figure); known != want {
-				t.Errorf("a %s: %s is %v, known: %v", kind, figure, x, known)
+			if x := s.Runs[0].figure(figure); x != nil != want {
+				t.Errorf("a %s: %s is known: %v", kind, figure, x != nil)
 			}
 		}
 	}

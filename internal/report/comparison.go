@@ -41,9 +41,6 @@ type RunLines struct {
 	Lines []Line `json:"lines"` // a line has null from the end of its run on
 }
 
-// mostWrong is how many invalid runs are shown with their findings.
-const mostWrong = 5
-
 // Compare compares sides. dir is the directory of the page, from which the runs are linked,
 // and command repeats the comparison. It returns an error for runs of different workloads, and
 // for runs without a load phase.
@@ -68,7 +65,7 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 	for _, f := range comparedFigures {
 		cells := []string{f.name}
 		for i := range sides {
-			cells = append(cells, meanOf(&sides[i], f.count, f.of))
+			cells = append(cells, meanOf(&sides[i], f.count, f.figures...))
 		}
 		means.Add(cells...)
 	}
@@ -109,19 +106,14 @@ func Compare(sides []Side, dir, command string) (*Document, error) {
 }
 
 // wrongRuns returns the first findings of the invalid runs.
-func wrongRuns(runs []Recorded, dir string) (list []Item) {
-	more := uint64(0)
-	for _, r := range runs {
+func wrongRuns(runs []Recorded, dir string) []Item {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Recorded) bool {
+		return r.Result.Verdict != "invalid" || len(r.Result.Findings(0)) == 0
+	})
+	return ViolatedRuns("run", runs, func(r Recorded) Item {
 		found := r.Result.Findings(0)
-		switch {
-		case r.Result.Verdict != "invalid" || len(found) == 0:
-		case len(list) == mostWrong:
-			more++
-		default:
-			list = append(list, Violated(filepath.Base(r.Dir)+": "+found[0].Check, found[0].Detail, PageFrom(dir, r.Dir)))
-		}
-	}
-	return append(list, MoreViolated(more, "run")...)
+		return Violated(filepath.Base(r.Dir)+": "+found[0].Check, found[0].Detail, PageFrom(dir, r.Dir))
+	})
 }
 
 // comparedTables returns the workload's own tables. Tables with the same title and columns become
@@ -166,12 +158,11 @@ func comparedTables(sides []Side) []DataTable {
 // throughputRatio returns the ratio of two throughputs in large type.
 func throughputRatio(names string, r stats.Ratio) Figure {
 	f, ratio := NewFigure("Throughput, "+names, NotKnown, ""), r.Ratio
-	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
 	switch {
 	case ratio.Known() && r.Difference != stats.DifferenceNone:
-		f = NewFigure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", interval)
+		f = NewFigure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", ratioInterval(ratio))
 	case ratio.Known():
-		f = NewFigure(f.Name, "no difference shown", "", fmt.Sprintf("ratio %.3f", ratio.Value), interval)
+		f = NewFigure(f.Name, string(r.Difference), "", fmt.Sprintf("ratio %.3f", ratio.Value), ratioInterval(ratio))
 	case ratio.Value > 0:
 		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", ratio.Value))
 	}
@@ -179,32 +170,35 @@ func throughputRatio(names string, r stats.Ratio) Figure {
 	return f
 }
 
+// ratioInterval writes the interval of a ratio.
+func ratioInterval(i stats.Interval) string {
+	return fmt.Sprintf("95 %% interval %.3f to %.3f", i.Low, i.High)
+}
+
 // answer returns in words which of two sides is faster, by how much and how surely, and how their
 // latencies differ.
 func answer(first, other string, c stats.Comparison) string {
-	interval := func(i stats.Interval) string { return fmt.Sprintf("95 %% interval %.3f to %.3f", i.Low, i.High) }
-	tps, text := c.TPS.Ratio, ""
-	switch c.TPS.Difference {
-	case stats.DifferenceHigher:
-		text = fmt.Sprintf("%s is faster than %s: %.3f times its throughput (%s).", other, first, tps.Value, interval(tps))
-	case stats.DifferenceLower:
-		text = fmt.Sprintf("%s is slower than %s: %.3f times its throughput (%s).", other, first, tps.Value, interval(tps))
-	case stats.DifferenceNone:
-		text = fmt.Sprintf("The throughput of %s and %s shows no difference: %.3f times (%s).", other, first, tps.Value, interval(tps))
+	tps, lead := c.TPS.Ratio, map[stats.Difference]string{
+		stats.DifferenceHigher: "%s is faster than %s: %.3f times its throughput (%s).",
+		stats.DifferenceLower:  "%s is slower than %s: %.3f times its throughput (%s).",
+		stats.DifferenceNone:   "The throughput of %s and %s shows no difference: %.3f times (%s).",
+	}
+	text := fmt.Sprintf("Which of %s and %s is faster is not known", first, other)
+	switch {
+	case c.TPS.Difference != stats.DifferenceUnknown:
+		text = fmt.Sprintf(lead[c.TPS.Difference], other, first, tps.Value, ratioInterval(tps))
+	case tps.Value > 0:
+		text += fmt.Sprintf(": %.3f times the throughput, without an interval.", tps.Value)
 	default:
-		text = fmt.Sprintf("Which of %s and %s is faster is not known", first, other)
-		if tps.Value > 0 {
-			text += fmt.Sprintf(": %.3f times the throughput, without an interval", tps.Value)
-		}
 		text += "."
 	}
-	l, known := c.Latency["p99"]
+	l := c.Latency["p99"]
 	switch {
-	case !known || !l.Ratio.Known():
+	case !l.Ratio.Known():
 	case l.Difference == stats.DifferenceNone:
-		text += fmt.Sprintf(" Its 99 %% latency shows no difference: %.3f times (%s).", l.Ratio.Value, interval(l.Ratio))
+		text += fmt.Sprintf(" Its 99 %% latency shows no difference: %.3f times (%s).", l.Ratio.Value, ratioInterval(l.Ratio))
 	default:
-		text += fmt.Sprintf(" Its 99 %% latency is %s: %.3f times (%s).", l.Difference, l.Ratio.Value, interval(l.Ratio))
+		text += fmt.Sprintf(" Its 99 %% latency is %s: %.3f times (%s).", l.Difference, l.Ratio.Value, ratioInterval(l.Ratio))
 	}
 	return text
 }
@@ -318,10 +312,10 @@ func runsTable(sides []Side, dir string) DataTable {
 	t := NewTable("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
 	for i, side := range sides {
 		for _, run := range side.Runs {
-			d, verdict := run.Result.Drive, run.Result.Verdict
-			cells := []string{filepath.Base(run.Dir), SideName(i), OrNotKnown(verdict), Perhaps(d.throughput().Mean, RateText)}
+			r, verdict := run.Result, run.Result.Verdict
+			cells := []string{filepath.Base(run.Dir), SideName(i), OrNotKnown(verdict), Perhaps(r.Figure("tps.mean"), RateText)}
 			for _, key := range []string{"p50", "p99", "max"} {
-				cells = append(cells, Perhaps(d.Latency.of(key), LatencyText))
+				cells = append(cells, Perhaps(r.Figure("latency_ms."+key), LatencyText))
 			}
 			t.Rows = append(t.Rows, Row{Cells: cells, Page: PageFrom(dir, run.Dir), Mark: VerdictMark(verdict)})
 		}
@@ -478,7 +472,7 @@ func samples(s *Side) []stats.Sample {
 		to := int(math.Floor(d.WarmupSeconds + d.Seconds))
 		sample := stats.Sample{TPS: stats.Throughput(r.Series, from, to), Latency: map[string]float64{}}
 		for _, l := range comparedLatencies {
-			if v := d.Latency.of(l.key); v != nil {
+			if v := r.Result.Figure("latency_ms." + l.key); v != nil {
 				sample.Latency[l.key] = *v
 			}
 		}
@@ -487,25 +481,26 @@ func samples(s *Side) []stats.Sample {
 	return list
 }
 
+// comparedFigures are the measurements of each side, as sums of figures by their names in a threshold.
 var comparedFigures = []struct {
-	name  string
-	count bool
-	of    func(*Drive) *float64
+	name    string
+	count   bool
+	figures []string
 }{
-	{"TPS mean", false, func(d *Drive) *float64 { return d.throughput().Mean }},
-	{"TPS median", false, func(d *Drive) *float64 { return d.throughput().Median }},
-	{"TPS best second", false, func(d *Drive) *float64 { return d.throughput().Max }},
-	{"latency mean ms", false, func(d *Drive) *float64 { return d.Latency.of("mean") }},
-	{"latency p50 ms", false, func(d *Drive) *float64 { return d.Latency.of("p50") }},
-	{"latency p99 ms", false, func(d *Drive) *float64 { return d.Latency.of("p99") }},
-	{"latency p99.9 ms", false, func(d *Drive) *float64 { return d.Latency.of("p999") }},
-	{"latency max ms", false, func(d *Drive) *float64 { return d.Latency.of("max") }},
-	{"committed", true, func(d *Drive) *float64 { return new(float64(d.Committed)) }},
-	{"aborted or unknown", true, func(d *Drive) *float64 { return new(float64(d.Aborted + d.Unknown)) }},
-	{"due and never sent", true, func(d *Drive) *float64 { return new(float64(d.Backlog + d.Shed)) }},
+	{"TPS mean", false, []string{"tps.mean"}},
+	{"TPS median", false, []string{"tps.median"}},
+	{"TPS best second", false, []string{"tps.max"}},
+	{"latency mean ms", false, []string{"latency_ms.mean"}},
+	{"latency p50 ms", false, []string{"latency_ms.p50"}},
+	{"latency p99 ms", false, []string{"latency_ms.p99"}},
+	{"latency p99.9 ms", false, []string{"latency_ms.p999"}},
+	{"latency max ms", false, []string{"latency_ms.max"}},
+	{"committed", true, []string{"committed"}},
+	{"aborted or unknown", true, []string{"aborted", "unknown"}},
+	{"due and never sent", true, []string{"backlog", "shed"}},
 	// All that was due; work that never ended has at least the time that it waited. So a side that does
 	// less of its work is not faster.
-	{"all due: p99 ms", false, func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
+	{"all due: p99 ms", false, []string{"latency_by_outcome_ms." + allDue + ".p99"}},
 }
 
 // throughput returns the throughput; its values are unknown if there is none.
@@ -516,16 +511,18 @@ func (d *Drive) throughput() Throughput {
 	return *d.TPS
 }
 
-// meanOf returns the mean over the runs of a side. It is known only if the value of each run is.
+// meanOf returns the mean over the runs of a side. It is known only if the figures of each run are.
 // A count that is the same in all runs has no decimals.
-func meanOf(s *Side, count bool, of func(*Drive) *float64) string {
+func meanOf(s *Side, count bool, figures ...string) string {
 	sum := 0.0
 	for _, r := range s.Runs {
-		v := of(r.Result.Drive)
-		if v == nil {
-			return NotKnown
+		for _, name := range figures {
+			x := r.Result.Figure(name)
+			if x == nil {
+				return NotKnown
+			}
+			sum += *x
 		}
-		sum += *v
 	}
 	mean := sum / float64(len(s.Runs))
 	switch {

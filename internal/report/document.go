@@ -169,12 +169,18 @@ func Violated(name, detail, page string) Item {
 		Findings: []Evidence{{Text: detail, Edges: []string{}}}, Witness: []string{}}
 }
 
-// MoreViolated returns a line that counts the invalid runs of which nothing else is shown.
-func MoreViolated(more uint64, noun string) []Item {
-	if more == 0 {
-		return nil
+// mostViolated is how many invalid runs of several are shown with their findings.
+const mostViolated = 5
+
+// ViolatedRuns returns what was found in the first invalid runs, which noun names, and a line that counts the others.
+func ViolatedRuns[R any](noun string, runs []R, item func(R) Item) (list []Item) {
+	for _, r := range runs[:min(len(runs), mostViolated)] {
+		list = append(list, item(r))
 	}
-	return []Item{Violated(Counted(more, noun)+" more", "They found violations, too: see the table.", "")}
+	if more := len(runs) - len(list); more > 0 {
+		list = append(list, Violated(Counted(uint64(more), noun)+" more", "They found violations, too: see the table.", ""))
+	}
+	return list
 }
 
 // Note is a sentence without which the measurements must not be read.

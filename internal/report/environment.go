@@ -69,8 +69,8 @@ func (e *Environment) facts() []Setting {
 	}
 	system := append([]string{e.System}, labelled("kernel ", e.Kernel)...)
 	return present(
-		Setting{"processor", e.Processor}, Setting{"cores", joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText())},
-		Setting{"governor", e.Governor}, Setting{"memory", memory}, Setting{"system", joinedBy(", ", system...)},
+		Setting{"processor", e.Processor}, Setting{"cores", listed(countedOr(e.Cores, "core"), e.threadsText())},
+		Setting{"governor", e.Governor}, Setting{"memory", memory}, Setting{"system", listed(system...)},
 		Setting{"run directory", e.RunDirectory.text()}, Setting{"container", e.limitText()})
 }
 
@@ -111,7 +111,7 @@ func (s *Storage) text() string {
 	if s.Rotating != nil {
 		kind = map[bool]string{false: "not rotating", true: "rotating"}[*s.Rotating]
 	}
-	if disk := joinedBy(", ", s.Model, kind); disk != "" {
+	if disk := listed(s.Model, kind); disk != "" {
 		text += " (" + disk + ")"
 	}
 	return text
@@ -124,7 +124,7 @@ func (b *Build) text(other string) string {
 		commit = "commit " + b.Commit[:min(len(b.Commit), 12)]
 	}
 	if b.Dirty != nil && *b.Dirty {
-		commit = joinedBy(", ", commit, "with uncommitted changes")
+		commit = listed(commit, "with uncommitted changes")
 	}
 	if text := joined(b.Version, commit, b.Go); text != "" {
 		return text
@@ -132,18 +132,18 @@ func (b *Build) text(other string) string {
 	return other
 }
 
-// Table returns a table with a row for everything that is known, or nil if e is nil. stroppy is the version
+// Table returns a table with a row for everything that is known; it is empty if e is nil. stroppy is the version
 // if the build is not known.
-func (e *Environment) Table(stroppy string) []DataTable {
+func (e *Environment) Table(stroppy string) DataTable {
 	if e == nil {
-		return nil
+		return DataTable{}
 	}
 	facts := e.facts()
 	for i := range e.ServerData {
 		facts = append(facts, Setting{"servers' data", e.ServerData[i].text()})
 	}
 	facts = append(facts, present(Setting{"servers", e.Servers}, Setting{"stroppy", e.Build.text(stroppy)})...)
-	return settingsTables("Machine and build", "of the client", "", facts)
+	return settingsTable("Machine and build", "of the client", "", facts)
 }
 
 func countedOr(n int, noun string) string {
@@ -153,23 +153,11 @@ func countedOr(n int, noun string) string {
 	return Counted(uint64(n), noun)
 }
 
-// joinedBy joins the parts that are not empty.
-func joinedBy(with string, parts ...string) string {
-	text := ""
-	for _, p := range parts {
-		if text != "" && p != "" {
-			text += with
-		}
-		text += p
-	}
-	return text
-}
-
-// hostTables describe the clients' machine during the load phase; none if it was not sampled.
-func hostTables(r *Result) []DataTable {
+// hostTable describes the clients' machine during the load phase; it is empty if the machine was not sampled.
+func hostTable(r *Result) DataTable {
 	h := r.Host
 	if h == nil {
-		return nil
+		return DataTable{}
 	}
 	t := NewTable("The machine of the clients", fmt.Sprintf("Means over %s of the load phase, from one sample a second;"+
 		" the load average is the largest.", seconds(h.Seconds)), []int{0}, "", "value")
@@ -195,5 +183,5 @@ func hostTables(r *Result) []DataTable {
 		t.Add("the client's threads waited for a processor", Perhaps(r.Client.RunDelaySeconds, seconds))
 	}
 	t.Add("time in which the host was starved", seconds(h.StarvedSeconds))
-	return []DataTable{t}
+	return t
 }

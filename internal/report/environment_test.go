@@ -16,7 +16,7 @@ func TestEnvironmentInOneLine(t *testing.T) {
 	if got := whole.Text("x"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	rows := whole.Table("")[0].Rows
+	rows := whole.Table("").Rows
 	var all []string
 	for _, r := range rows {
 		all = append(all, strings.Join(r.Cells, "="))
@@ -33,7 +33,7 @@ func TestEnvironmentInOneLine(t *testing.T) {
 	if got := little.Text("x"); got != "2 cores · 4 GB memory" {
 		t.Errorf("got %q", got)
 	}
-	for _, r := range (&Environment{}).Table("")[0].Rows {
+	for _, r := range (&Environment{}).Table("").Rows {
 		t.Errorf("of nothing there is %v", r.Cells)
 	}
 	if got := (*Environment)(nil).Text("linux"); got != "linux" {

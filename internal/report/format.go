@@ -118,8 +118,13 @@ func labelled(pairs ...string) (list []string) {
 }
 
 // joined joins the texts that are not empty.
-func joined(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
+func joined(parts ...string) string { return strings.Join(filled(parts), " · ") }
+
+// listed joins them with commas.
+func listed(parts ...string) string { return strings.Join(filled(parts), ", ") }
+
+func filled(parts []string) []string {
+	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 }
 
 // short cuts a text to so many columns.

@@ -130,7 +130,7 @@ type Threshold struct {
 	path  []string // its keys in result.json
 	op    string   // < <= > >=
 	limit string   // as it was given
-	unit  unit     // of the figure
+	unit  *unit    // of the figure
 	value float64  // the limit, in that unit; of a share of all transactions from 0 to 1
 	share bool     // it is about the figure's share of all transactions that ended
 }
@@ -143,16 +143,37 @@ func (t Threshold) OfFaults() bool { return t.path[0] == "faults" || t.path[0] =
 
 // unit is the unit of a figure.
 type unit struct {
-	name  string  // as result.json has it; empty: a number alone
-	scale float64 // of the units of limits that it is one of: nanoseconds or bytes
+	name    string                              // as result.json has it; empty: a number alone
+	example string                              // of limits, for errors
+	parse   func(limit string) (float64, error) // reads a limit that is no number alone
+	text    func(float64) string                // writes a value of the figure for people
 }
 
 var (
-	millisecond = unit{"ms", float64(time.Millisecond)}
-	second      = unit{"s", float64(time.Second)}
-	byteUnit    = unit{"bytes", 1}
-	plainNumber = unit{}
+	millisecond = spanUnit("ms", time.Millisecond, func(x float64) string { return LatencyText(x) + " ms" })
+	second      = spanUnit("s", time.Second, seconds)
+	byteUnit    = &unit{"bytes", " of bytes, or with a unit, such as 500MB or 2GiB", parseBytes, func(x float64) string { return bytesText(int64(x)) }}
+	plainNumber = &unit{"", ", such as 1000", func(string) (float64, error) { return 0, strconv.ErrSyntax }, short4}
 )
+
+// spanUnit returns a unit of time.
+func spanUnit(name string, one time.Duration, text func(float64) string) *unit {
+	parse := func(limit string) (float64, error) {
+		d, err := time.ParseDuration(limit)
+		return float64(d) / float64(one), err
+	}
+	return &unit{name, ", in " + name + " or with a unit, such as 50ms or 1.5s", parse, text}
+}
+
+func parseBytes(limit string) (float64, error) {
+	digits := strings.TrimRight(limit, "BKMGTki")
+	scale := byteScales[limit[len(digits):]]
+	if scale == 0 {
+		return 0, strconv.ErrSyntax
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	return x * scale, err
+}
 
 // byteScales are the units in which a limit on a number of bytes may be given.
 var byteScales = map[string]float64{
@@ -208,76 +229,32 @@ func parseThreshold(line string) (t Threshold, err error) {
 		t.share = true
 		t.value, err = strconv.ParseFloat(percent, 64)
 		t.value /= 100
-	} else {
+	} else if t.value, err = strconv.ParseFloat(t.limit, 64); err != nil {
 		t.value, err = t.unit.parse(t.limit)
 	}
 	if err != nil || t.value < 0 || t.value-t.value != 0 {
 		given := line[strings.IndexAny(line, "<>=")+1:] // with its spaces
 		given = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(given), "="))
-		return t, fmt.Errorf("has the limit %q, which must be a number%s", given, t.unit.example())
+		return t, fmt.Errorf("has the limit %q, which must be a number%s", given, t.unit.example)
 	}
 	return t, nil
 }
 
-// parse reads a limit in the figure's unit, or in one of the same kind.
-func (u unit) parse(text string) (float64, error) {
-	if x, err := strconv.ParseFloat(text, 64); err == nil {
-		return x, nil
-	}
-	switch u {
-	case millisecond, second:
-		d, err := time.ParseDuration(text)
-		return float64(d) / u.scale, err
-	case byteUnit:
-		digits := strings.TrimRight(text, "BKMGTki")
-		if scale := byteScales[text[len(digits):]]; scale > 0 {
-			x, err := strconv.ParseFloat(digits, 64)
-			return x * scale, err
-		}
-	}
-	return 0, strconv.ErrSyntax
-}
-
-func (u unit) example() string {
-	switch u {
-	case millisecond, second:
-		return ", in " + u.name + " or with a unit, such as 50ms or 1.5s"
-	case byteUnit:
-		return " of bytes, or with a unit, such as 500MB or 2GiB"
-	}
-	return ", such as 1000"
-}
-
-// text writes a value of the figure for people.
-func (u unit) text(x float64) string {
-	switch u {
-	case millisecond:
-		return LatencyText(x) + " ms"
-	case second:
-		return seconds(x)
-	case byteUnit:
-		return bytesText(int64(x))
-	}
-	return short4(x)
-}
-
-// Figure returns a figure by its name in a threshold. It returns false if the figure is not known, or is a
-// list.
-func (r *Result) Figure(name string) (float64, bool) {
+// Figure returns a figure by its name in a threshold; nil if it is not known, or is a list.
+func (r *Result) Figure(name string) *float64 {
 	path, _, err := findFigure(name)
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	found, missing := values(reflect.ValueOf(r).Elem(), path)
-	if len(found) != 1 || missing > 0 {
-		return 0, false
+	if found, missing := values(reflect.ValueOf(r).Elem(), path); len(found) == 1 && missing == 0 {
+		return &found[0]
 	}
-	return found[0], true
+	return nil
 }
 
 // findFigure finds a figure by a shorthand or by its keys in result.json, of which drive may be left out. A
 // percentile may also be written as p(99).
-func findFigure(name string) ([]string, unit, error) {
+func findFigure(name string) ([]string, *unit, error) {
 	plain := strings.NewReplacer("(", "", ")", "").Replace(name)
 	tries := []string{plain, "drive." + plain}
 	if long, ok := shorthands[plain]; ok {
@@ -294,7 +271,7 @@ func findFigure(name string) ([]string, unit, error) {
 
 // figureUnit follows keys through the types of result.json, and returns the unit of the number at their end.
 // It returns false if there is no number.
-func figureUnit(t reflect.Type, path []string, u unit) (unit, bool) {
+func figureUnit(t reflect.Type, path []string, u *unit) (*unit, bool) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
@@ -317,7 +294,7 @@ func figureUnit(t reflect.Type, path []string, u unit) (unit, bool) {
 }
 
 // unitOf returns the unit in the suffix of a key, or the unit of the key before it.
-func unitOf(key string, before unit) unit {
+func unitOf(key string, before *unit) *unit {
 	switch {
 	case strings.HasSuffix(key, "_ms"):
 		return millisecond

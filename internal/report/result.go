@@ -4,9 +4,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"stroppy/internal/fault"
@@ -131,21 +128,28 @@ type ViolationsOf struct {
 	Lines uint64 `json:"lines"` // of the file
 }
 
-// rest returns the number of violations of a check and their place, or nothing if it is not known.
-func (v *Violations) rest(check string) string {
-	if v == nil {
-		return ""
-	}
-	for _, of := range v.Checks {
-		switch {
-		case of.Check != check || of.Found < 2:
-		case of.Lines < of.Found:
-			return fmt.Sprintf("%s violations were found, and %s has %s of them.", Group(of.Found), v.File, Group(of.Lines))
-		default:
-			return fmt.Sprintf("%s violations were found, and %s has them all.", Group(of.Found), v.File)
+// of returns the violations of a check; zero if they are not known.
+func (v *Violations) of(check string) (found ViolationsOf) {
+	if v != nil {
+		for _, of := range v.Checks {
+			if of.Check == check {
+				return of
+			}
 		}
 	}
-	return ""
+	return found
+}
+
+// rest returns the number of violations of a check and their place, or nothing if it is not known.
+func (v *Violations) rest(check string) string {
+	switch of := v.of(check); {
+	case of.Found < 2:
+		return ""
+	case of.Lines < of.Found:
+		return fmt.Sprintf("%s violations were found, and %s has %s of them.", Group(of.Found), v.File, Group(of.Lines))
+	default:
+		return fmt.Sprintf("%s violations were found, and %s has them all.", Group(of.Found), v.File)
+	}
 }
 
 // Table holds measurements that a workload adds to the report, as people read them.
@@ -264,17 +268,6 @@ func (r Rejected) total() (n uint64) {
 
 // ended counts the transactions by their outcomes.
 func (d *Drive) ended() uint64 { return d.Committed + d.Rejected.total() + d.Aborted + d.Unknown }
-
-// reasons lists the rules of the workload that rejected transactions.
-func (r Rejected) reasons() string {
-	var texts []string
-	for _, rule := range slices.Sorted(maps.Keys(r)) {
-		if rule != Unsplit && r[rule] > 0 {
-			texts = append(texts, strings.ReplaceAll(rule, "_", " ")+" "+Group(r[rule]))
-		}
-	}
-	return strings.Join(texts, " · ")
-}
 
 // Throughput is committed transactions per second. Median and maximum are over whole seconds, and null if
 // there were fewer than two. The mean is over whole seconds if there are ten or more, else over the measured

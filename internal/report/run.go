@@ -60,13 +60,7 @@ func (r *Result) Findings(witness int) (list []FirstFinding) {
 		if len(c.Findings) > 0 {
 			f.Detail = c.Findings[0].Text
 		}
-		if r.Violations != nil {
-			for _, of := range r.Violations.Checks {
-				if of.Check == c.Name {
-					f.Found = of.Found
-				}
-			}
-		}
+		f.Found = r.Violations.of(c.Name).Found
 		list = append(list, f)
 	}
 	return list
@@ -149,9 +143,9 @@ func RunDocument(in Input) *Document {
 		objectives = append(objectives, Item{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
 	}
 	d.Add(Section{ID: "objectives", Title: "Objectives", Checks: objectives})
-	d.Add(Section{ID: "faults", Title: "Faults", Tables: faultTables(r, in.Live), In: InPage})
-	d.Add(Section{ID: "faults-text", Title: "Faults", Tables: faultLines(r, in.Live), In: InText})
-	d.Add(Section{ID: "servers", Tables: append(acknowledgedTables(r), eventTables(r)...), In: InPage | InFull})
+	d.Add(Section{ID: "faults", Title: "Faults", Tables: []DataTable{faultTable(r, in.Live)}, In: InPage})
+	d.Add(Section{ID: "faults-text", Title: "Faults", Tables: []DataTable{faultLines(r, in.Live)}, In: InText})
+	d.Add(Section{ID: "servers", Tables: []DataTable{acknowledgedTable(r), eventTable(r)}, In: InPage | InFull})
 	if !in.Live { // they are known at the end
 		study := Section{ID: "study", Title: "For a paper", Tables: studyTables(r), In: InPage | InFull}
 		if r.Study {
@@ -170,10 +164,10 @@ func RunDocument(in Input) *Document {
 	}
 	known := slices.DeleteFunc(slices.Clone(run), func(f Setting) bool { return strings.HasPrefix(f.Value, NotKnown) })
 	d.Add(Section{ID: "what-text", Title: "What was run", Facts: append(known, present(Setting{"Settings", joined(settings...)})...), In: InFull})
-	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", In: InPage, Tables: slices.Concat(
+	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", In: InPage, Tables: []DataTable{
 		r.Environment.Table(r.Stroppy),
-		settingsTables("Settings that the database reported", "name", "value", r.Settings),
-		settingsTables("Scenario in effect", "name", "value", r.Scenario))})
+		settingsTable("Settings that the database reported", "name", "value", r.Settings),
+		settingsTable("Scenario in effect", "name", "value", r.Scenario)}})
 	return d
 }
 
@@ -326,20 +320,19 @@ func settingOf(settings []Setting, name string) string {
 
 // faultsText counts the faults; empty for an embedded database without faults.
 func faultsText(r *Result) string {
-	faults := r.Faults
-	if len(faults) == 0 && r.Embedded {
+	switch faults := len(r.Faults); {
+	case faults == 0 && r.Embedded:
 		return ""
-	}
-	if len(faults) == 0 {
+	case faults == 0:
 		return "none"
 	}
 	injected := 0
-	for _, f := range faults {
-		if f.Error == "" && f.Skipped == "" {
+	for _, f := range r.Faults {
+		if f.Done() {
 			injected++
 		}
 	}
-	return fmt.Sprintf("%d of %d injected", injected, len(faults))
+	return fmt.Sprintf("%d of %d injected", injected, len(r.Faults))
 }
 
 // shares are the settings for the share of transactions that a check is about.

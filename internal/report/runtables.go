@@ -75,8 +75,8 @@ func outcomeTables(d *Drive) []DataTable {
 	if d.Rebuilt {
 		aborted, unknown = "given up; tries beyond the first "+Group(d.Retries), "in doubt to the end"
 	}
-	add("committed", d.Committed, kinds(d.Kinds))
-	add("rejected", d.Rejected.total(), d.Rejected.reasons())
+	add("committed", d.Committed, countedBy(d.Kinds))
+	add("rejected", d.Rejected.total(), countedBy(d.Rejected))
 	add("aborted", d.Aborted, aborted)
 	add("unknown", d.Unknown, unknown)
 	if open(d) {
@@ -84,15 +84,11 @@ func outcomeTables(d *Drive) []DataTable {
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", Group(d.Backlog), Group(d.Shed), Group(max(d.MaxBacklog, d.Backlog))))
 	}
 	t.Note = d.countsText()
-	tables := []DataTable{t}
-	if len(d.Errors) > 0 {
-		e := NewTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
-		for _, x := range d.Errors {
-			e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), Group(x.Count), x.Example)
-		}
-		tables = append(tables, e)
+	e := NewTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+	for _, x := range d.Errors {
+		e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), Group(x.Count), x.Example)
 	}
-	return tables
+	return []DataTable{t, e}
 }
 
 func share(n, of uint64) string {
@@ -106,27 +102,25 @@ func share(n, of uint64) string {
 	return fmt.Sprintf("%.2f %%", percent)
 }
 
-func kinds(by map[string]uint64) string {
+// countedBy lists the counts above zero by their names.
+func countedBy(by map[string]uint64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		if n := by[name]; n > 0 {
-			parts = append(parts, name+" "+Group(n))
+		if n := by[name]; n > 0 && name != Unsplit {
+			parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+Group(n))
 		}
 	}
 	return joined(parts...)
 }
 
-// faultTables returns the effect of each fault, which is measured after the load phase.
-func faultTables(r *Result, live bool) []DataTable {
-	if len(r.Faults) == 0 {
-		return []DataTable{}
-	}
+// faultTable returns the effect of each fault, which is measured after the load phase.
+func faultTable(r *Result, live bool) DataTable {
 	t := NewTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall with 90 % of the mean throughput before. Three of the five seconds from it on have as much; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed. The 99 % during leaves most of it out.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "no commit", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f, live))
 	}
-	return []DataTable{t}
+	return t
 }
 
 func faultRow(f fault.Record, live bool) Row {
@@ -266,17 +260,14 @@ func costTables(r *Result) []DataTable {
 		}
 		t.Add(cells...)
 	}
-	return append([]DataTable{t}, hostTables(r)...)
+	return []DataTable{t, hostTable(r)}
 }
 
 // mostEvents bounds the events that are shown; result.json has all.
 const mostEvents = 40
 
-// eventTables returns the actions of the cluster itself.
-func eventTables(r *Result) []DataTable {
-	if len(r.ClusterEvents) == 0 {
-		return nil
-	}
+// eventTable returns the actions of the cluster itself.
+func eventTable(r *Result) DataTable {
 	t := NewTable("Cluster events", "", []int{1}, "second", "event")
 	for i, e := range r.ClusterEvents {
 		if i == mostEvents {
@@ -285,16 +276,16 @@ func eventTables(r *Result) []DataTable {
 		}
 		t.Add(fmt.Sprintf("%.2f", e.AtSeconds), clean(e.Text))
 	}
-	return []DataTable{t}
+	return t
 }
 
 // studyTables returns the tables of the study that the workload comes from: the workload's own, or the tables
 // 1 to 3 of the Stroppy study.
 func studyTables(r *Result) []DataTable {
-	tables := []DataTable{}
 	if !r.Study {
 		return ownTables(r)
 	}
+	var tables []DataTable
 	vendor, d, load := OrNotKnown(r.Database), cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{})
 	if len(r.Faults) > 0 {
 		vendor += "+chaos"
@@ -336,8 +327,7 @@ func studyTables(r *Result) []DataTable {
 	return tables
 }
 
-func ownTables(r *Result) []DataTable {
-	tables := []DataTable{}
+func ownTables(r *Result) (tables []DataTable) {
 	for _, own := range r.Tables {
 		t := NewTable(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
 		for _, row := range own.Rows {
@@ -373,17 +363,17 @@ func short4(x float64) string {
 	return strconv.FormatFloat(Rounded(x, 4), 'f', -1, 64)
 }
 
-// settingsTables returns a table of names and values.
-func settingsTables(title, name, value string, list []Setting) []DataTable {
+// settingsTable returns a table of names and values.
+func settingsTable(title, name, value string, list []Setting) DataTable {
 	t := NewTable(title, "", []int{0, 1}, name, value)
 	for _, s := range list {
 		t.Add(s.Name, s.Value)
 	}
-	return []DataTable{t}
+	return t
 }
 
-// faultLines returns faultTables for a text: fewer columns, and the rest below each row.
-func faultLines(r *Result, live bool) []DataTable {
+// faultLines returns faultTable for a text: fewer columns, and the rest below each row.
+func faultLines(r *Result, live bool) DataTable {
 	t := NewTable("", "", []int{1}, "at", "fault", "outage", "back in", "tps before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
 		row := faultRow(f, live)
@@ -398,7 +388,7 @@ func faultLines(r *Result, live bool) []DataTable {
 		row.Cells = []string{c[2], f.Fault, c[4], c[5], c[6], c[7], c[8], c[13]}
 		t.Rows = append(t.Rows, row)
 	}
-	return []DataTable{t}
+	return t
 }
 
 // allDue is the key in Drive.Outcomes of all that was due.
@@ -424,19 +414,6 @@ type measurement struct {
 }
 
 func (m measurement) text() string { return LatencyText(m.value) }
-
-// of returns the measurement of a key; nil if it is not known.
-func (l *Latency) of(key string) *float64 {
-	if l == nil {
-		return nil
-	}
-	for _, m := range l.measurements() {
-		if m.key == key {
-			return &m.value
-		}
-	}
-	return nil
-}
 
 // cells returns a name and the measurements as write formats them.
 func (l *Latency) cells(name string, write func(measurement) string) []string {
@@ -583,20 +560,17 @@ func (a *Acknowledgements) shown() bool {
 		return false
 	}
 	other := func(i Acknowledged) bool { return i.Server != a.Intervals[0].Server }
-	if slices.ContainsFunc(a.Intervals, other) {
-		return true
-	}
-	return len(a.Overlaps) > 0
+	return len(a.Overlaps) > 0 || slices.ContainsFunc(a.Intervals, other)
 }
 
 // mostAcknowledged bounds the rows of the table; result.json has all.
 const mostAcknowledged = 40
 
-// acknowledgedTables list which server acknowledged writes, and when.
-func acknowledgedTables(r *Result) []DataTable {
+// acknowledgedTable lists which server acknowledged writes, and when.
+func acknowledgedTable(r *Result) DataTable {
 	a := r.Acknowledgements
 	if !a.shown() {
-		return nil
+		return DataTable{}
 	}
 	t := NewTable("Writes acknowledged by node", "An interval ends where the node acknowledged no write for a second. Lost are those that are not in the end state.",
 		[]int{0}, "node", "from", "to", "acknowledged", "lost", "lost from")
@@ -610,5 +584,5 @@ func acknowledgedTables(r *Result) []DataTable {
 	if a.OnePrimary && len(a.Overlaps) == 0 {
 		t.Note += " No two nodes took writes at the same time."
 	}
-	return []DataTable{t}
+	return t
 }

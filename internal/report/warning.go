@@ -1,9 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"stroppy/internal/fault"
 )
 
 // WarningKind names what a reader must know before the figures of a run.
@@ -192,10 +195,7 @@ func (w *Warning) closedLoop() string {
 // that is not known.
 func (d *Drive) SuggestedRate() float64 {
 	t := d.throughput()
-	most := t.Max
-	if most == nil {
-		most = t.Mean
-	}
+	most := cmp.Or(t.Max, t.Mean)
 	if most == nil || *most < 2 {
 		return 0
 	}
@@ -232,10 +232,7 @@ func (r *Result) LoopWarning() *Warning {
 	if d == nil || open(d) {
 		return nil
 	}
-	injected := false
-	for _, f := range r.Faults {
-		injected = injected || f.Error == "" && f.Skipped == ""
-	}
+	injected := slices.ContainsFunc(r.Faults, func(f fault.Record) bool { return f.Done() })
 	s := d.silent()
 	if s == nil && !injected {
 		return nil

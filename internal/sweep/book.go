@@ -367,8 +367,8 @@ func NewPoint(value float64, dir string, r *report.Result) Point {
 		p.Samples = d.Committed
 	}
 	for key, measure := range p.measures() {
-		if x, known := r.Figure(key); known {
-			*measure = new(report.Rounded(x, 6))
+		if x := r.Figure(key); x != nil {
+			*measure = new(report.Rounded(*x, 6))
 		}
 	}
 	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady

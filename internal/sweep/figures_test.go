@@ -73,7 +73,7 @@ func TestInvalidStepsComeFirst(t *testing.T) {
 		b.Points = append(b.Points, Point{Value: float64(20 + n), Dir: fmt.Sprintf("x; rm %d", n), Verdict: "invalid"})
 	}
 	d = data(t, b)
-	if len(d.Failed) != mostFailed+1 || d.Failed[mostFailed].Name != "5 steps more" || d.Failed[1].Command != "" || d.Failed[1].Detail == "" {
+	if len(d.Failed) != 6 || d.Failed[5].Name != "5 steps more" || d.Failed[1].Command != "" || d.Failed[1].Detail == "" {
 		t.Errorf("of ten invalid steps it has %+v", d.Failed)
 	}
 }

@@ -110,7 +110,7 @@ func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 	d.Add(report.Section{ID: "what", Title: "What was swept", Facts: facts(b, spec), Command: again, In: report.InPage})
 	d.Add(report.Section{ID: "again", Title: "To make it again", Command: b.Command, In: report.InMarkdown})
 	d.Add(report.Section{ID: "details", Title: "Configuration", Folded: "Show the settings that all steps share, and the machine",
-		Tables: b.Environment.Table(b.Stroppy), Plain: b.Scenario, In: report.InPage})
+		Tables: []report.DataTable{b.Environment.Table(b.Stroppy)}, Plain: b.Scenario, In: report.InPage})
 	return d, nil
 }
 
@@ -616,25 +616,13 @@ func latencyText(ms *float64) string {
 	return report.Perhaps(ms, func(ms float64) string { return report.LatencyText(ms) + " ms" })
 }
 
-// mostFailed is the number of invalid steps that are shown with their findings.
-const mostFailed = 5
-
 // folder is the name of a step's folder as a command takes it without quotes.
 var folder = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // failed returns the first invalid steps of the sweep in a directory, and counts the others.
-func failed(axis Axis, points []Point, dir string) (list []report.Item) {
-	more := uint64(0)
-	for _, p := range points {
-		switch {
-		case p.Verdict != "invalid":
-		case len(list) == mostFailed:
-			more++
-		default:
-			list = append(list, failedStep(axis, p, dir))
-		}
-	}
-	return append(list, report.MoreViolated(more, "step")...)
+func failed(axis Axis, points []Point, dir string) []report.Item {
+	points = slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Verdict != "invalid" })
+	return report.ViolatedRuns("step", points, func(p Point) report.Item { return failedStep(axis, p, dir) })
 }
 
 func failedStep(axis Axis, p Point, dir string) report.Item {

@@ -235,8 +235,8 @@ func ranked(y []float64) []float64 {
 	return ranks
 }
 
-// strayLevel returns the quarter whose mean is furthest from the total mean, if the distance is above least and the
-// noise does not explain it; otherwise length is 0.
+// strayLevel returns the quarter whose mean is furthest from the total mean. The distance must be above least, and
+// more than the noise explains. Otherwise length is 0.
 func strayLevel(values []float64, least float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
 	whole := meanOf(values)

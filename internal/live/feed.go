@@ -232,10 +232,7 @@ func (s *Snapshot) verdictSoFar(d *report.Document) {
 		d.Reason += fmt.Sprintf(" The check beside the clients has found no violation (%s).", looked)
 		return
 	}
-	var names []string
-	for _, v := range l.Violations {
-		names = append(names, v.Check)
-	}
+	names := report.Texts(l.Violations, func(v run.LiveViolation) string { return v.Check })
 	d.Verdict = "invalid"
 	d.Reason = fmt.Sprintf("The check beside the clients has found a violation of %s (%s). The run goes on. ", strings.Join(names, ", "), looked) + s.phase()
 	d.Title = "Invalid" + strings.TrimPrefix(d.Title, "Running")

@@ -171,11 +171,7 @@ func (l *Level) open() []isolation.Level {
 }
 
 func joined(levels []isolation.Level, name func(isolation.Level) string) string {
-	var names []string
-	for _, d := range levels {
-		names = append(names, name(d))
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(report.Texts(levels, name), " and ")
 }
 
 // besidesThat returns the anomalies that were looked for and not seen although none of the levels forbids

@@ -398,10 +398,7 @@ func describe(s *Side) string {
 
 // distinct returns the different values of runs, in alphabetical order.
 func distinct(runs []Recorded, of func(*Result) string) string {
-	var values []string
-	for _, r := range runs {
-		values = append(values, of(r.Result))
-	}
+	values := Texts(runs, func(r Recorded) string { return of(r.Result) })
 	slices.Sort(values)
 	return strings.Join(slices.Compact(values), " and ")
 }
@@ -451,10 +448,7 @@ func differences(sides []Side) []Setting {
 
 // across returns a value of each side, or nothing if all sides have the same.
 func across(sides []Side, of func(*Result) string) string {
-	var values []string
-	for i := range sides {
-		values = append(values, clean(distinct(sides[i].Runs, of)))
-	}
+	values := Texts(sides, func(s Side) string { return clean(distinct(s.Runs, of)) })
 	if len(slices.Compact(slices.Clone(values))) == 1 {
 		return ""
 	}

@@ -237,28 +237,20 @@ func newAxis(rows []*Span) axis {
 	var a axis
 	last := int64(0)
 	for _, s := range rows {
-		last = max(last, s.Begin)
-		if s.End != nil {
-			last = max(last, *s.End)
-		}
+		last = max(last, s.Begin, *cmp.Or(s.End, &s.Begin))
 	}
+	var spans []interval
 	for _, s := range rows {
-		to := last
-		if s.End != nil {
-			to = max(*s.End, s.Begin)
-		}
-		a.busy = append(a.busy, interval{from: s.Begin, to: to})
+		spans = append(spans, interval{from: s.Begin, to: max(*cmp.Or(s.End, &last), s.Begin)})
 	}
-	slices.SortFunc(a.busy, func(x, y interval) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) })
-	joined := a.busy[:0]
-	for _, b := range a.busy {
-		if n := len(joined); n > 0 && b.from <= joined[n-1].to {
-			joined[n-1].to = max(joined[n-1].to, b.to)
-			continue
+	slices.SortFunc(spans, func(x, y interval) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) })
+	for _, b := range spans {
+		if n := len(a.busy); n > 0 && b.from <= a.busy[n-1].to {
+			a.busy[n-1].to = max(a.busy[n-1].to, b.to)
+		} else {
+			a.busy = append(a.busy, b)
 		}
-		joined = append(joined, b)
 	}
-	a.busy = joined
 	sum := int64(0)
 	for _, b := range a.busy {
 		sum += b.to - b.from

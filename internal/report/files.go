@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
@@ -146,11 +147,11 @@ func Read(dir string) (*Result, error) {
 // not as it was written.
 func Parse(data []byte) (*Result, error) {
 	r, err := Decode[Result](data, "result")
-	if err == nil {
-		err = verifyChecksum(data)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if stated, real, err := checksumOf(data); err != nil || stated != real {
+		return nil, cmp.Or(err, errors.New("it was altered or damaged since it was written: its checksum is wrong"))
 	}
 	verdicts := []string{"valid", "invalid", "unknown"}
 	if !slices.Contains(verdicts, r.Verdict) {
@@ -191,15 +192,6 @@ func checksumOf(result []byte) (stated, real string, err error) {
 	from, to := tail+max(at[2], at[4]), tail+max(at[3], at[5])
 	stated = string(text[from:to])
 	return stated, fmt.Sprintf("%x", sha256.Sum256(append(text[:from:from], text[to:]...))), nil
-}
-
-// verifyChecksum returns an error if a result is not as it was written.
-func verifyChecksum(result []byte) error {
-	stated, real, err := checksumOf(result)
-	if err == nil && stated != real {
-		err = errors.New("it was altered or damaged since it was written: its checksum is wrong")
-	}
-	return err
 }
 
 // The files of rows in the directory of a run that a page needs.

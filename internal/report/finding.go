@@ -65,9 +65,7 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 	if f.Amount != 0 {
 		one.Amount = new(f.Amount)
 	}
-	for _, o := range f.Objects {
-		one.Objects = append(one.Objects, string(o))
-	}
+	one.Objects = Texts(f.Objects, func(o fact.Object) string { return string(o) })
 	c.Findings = append(c.Findings, one)
 	if f.Anomaly == "" {
 		return
@@ -264,13 +262,7 @@ func fileName(text string) string {
 	return strings.Join(words, "-")
 }
 
-func names(ids []history.ID) []string {
-	list := make([]string, 0, len(ids))
-	for _, id := range ids {
-		list = append(list, id.String())
-	}
-	return list
-}
+func names(ids []history.ID) []string { return Texts(ids, history.ID.String) }
 
 // BrokenValue is a value that a transaction read and that nobody wrote like this.
 type BrokenValue struct {

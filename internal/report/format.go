@@ -117,6 +117,15 @@ func labelled(pairs ...string) (list []string) {
 	return list
 }
 
+// Texts writes each element of a list.
+func Texts[T any](list []T, write func(T) string) []string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = write(x)
+	}
+	return texts
+}
+
 // joined joins the texts that are not empty.
 func joined(parts ...string) string { return strings.Join(filled(parts), " · ") }
 

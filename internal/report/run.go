@@ -158,10 +158,7 @@ func RunDocument(in Input) *Document {
 	}
 	run := facts(r, in.Live)
 	d.Add(Section{ID: "what", Title: "What was run", Facts: run, Command: r.Command, In: InPage})
-	var settings []string
-	for _, s := range r.Settings {
-		settings = append(settings, s.Name+" = "+s.Value)
-	}
+	settings := Texts(r.Settings, func(s Setting) string { return s.Name + " = " + s.Value })
 	known := slices.DeleteFunc(slices.Clone(run), func(f Setting) bool { return strings.HasPrefix(f.Value, NotKnown) })
 	d.Add(Section{ID: "what-text", Title: "What was run", Facts: append(known, present(Setting{"Settings", joined(settings...)})...), In: InFull})
 	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", In: InPage, Tables: []DataTable{
@@ -278,11 +275,7 @@ func footprintText(r *Result) string {
 }
 
 func phasesText(phases []Phase) string {
-	var parts []string
-	for _, p := range phases {
-		parts = append(parts, p.Name+" "+seconds(p.Seconds))
-	}
-	return joined(parts...)
+	return joined(Texts(phases, func(p Phase) string { return p.Name + " " + seconds(p.Seconds) })...)
 }
 
 func loadText(l *Load) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -76,36 +77,24 @@ func (d *Document) WriteText(w io.Writer, o Options) error {
 // cureLead stands before the remedy of a violation.
 const cureLead = "What to do: "
 
-// sections writes the sections of a text, with the notes before all but what is wrong.
+// sections writes the sections of a text, with the notes behind what is wrong, which is the first section.
 func (t *text) sections(d *Document) {
-	format, noted := InShort, false
+	format := InShort
 	if t.full {
 		format = InFull
 	}
-	notes := func() {
-		for _, n := range d.Notes {
-			if t.full || n.Kind == "warning" {
-				t.line(n.Kind, n.Text)
-			}
-		}
-		noted = true
+	sections := slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool { return !s.in(format) })
+	if len(sections) > 0 && sections[0].ID == failedID {
+		t.failed(&sections[0], d.Cause)
+		sections = sections[1:]
 	}
-	for i := range d.Sections {
-		s := &d.Sections[i]
-		if !s.in(format) {
-			continue
+	for _, n := range d.Notes {
+		if t.full || n.Kind == "warning" {
+			t.line(n.Kind, n.Text)
 		}
-		if s.ID == failedID {
-			t.failed(s, d.Cause)
-			continue
-		}
-		if !noted {
-			notes()
-		}
-		t.section(s)
 	}
-	if !noted {
-		notes()
+	for i := range sections {
+		t.section(&sections[i])
 	}
 }
 

@@ -56,25 +56,6 @@ const (
 	mostBeyond = 2
 )
 
-// Efficiency returns X/(N X(1)) for each size, where X(1) is the mean measurement at N = 1. It returns nil if
-// there is none.
-func Efficiency(sizes []Size) []float64 {
-	sum, count := 0.0, 0.0
-	for _, s := range sizes {
-		if s.N == 1 {
-			sum, count = sum+s.X, count+1
-		}
-	}
-	if !(sum > 0) {
-		return nil
-	}
-	shares := make([]float64, len(sizes))
-	for i, s := range sizes {
-		shares[i] = s.X / (s.N * sum / count)
-	}
-	return shares
-}
-
 // coefficients holds λ, σ and κ.
 type coefficients [3]float64
 

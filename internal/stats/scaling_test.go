@@ -186,22 +186,6 @@ func TestBestAboveTheCurve(t *testing.T) {
 	}
 }
 
-// TestEfficiencyNeedsOne checks that the efficiency is relative to N = 1 and absent without it.
-func TestEfficiencyNeedsOne(t *testing.T) {
-	got := Efficiency([]Size{{1, 90}, {2, 150}, {1, 110}, {4, 200}})
-	for i, want := range []float64{0.9, 0.75, 1.1, 0.5} {
-		if !within(got[i], want, 1e-12) {
-			t.Errorf("%v", got)
-		}
-	}
-	if got := Efficiency(sparc); got[0] != 1 || !within(got[6], 0.1214, 1e-4) {
-		t.Errorf("SPARCcenter: %v", got)
-	}
-	if got := Efficiency([]Size{{2, 150}}); got != nil {
-		t.Errorf("without N = 1: %v", got)
-	}
-}
-
 // TestNoiseIsNoPeak checks that constant or saturating throughputs lead to a claimed peak in at most one of
 // twenty cases, in agreement with the intervals.
 func TestNoiseIsNoPeak(t *testing.T) {

@@ -281,15 +281,13 @@ func swept(b *Book, spec Spec) string {
 	if spec.Axis == Rate && len(spec.Values) == 0 {
 		return "the rate by its profile: the maximum rate, then steps down by tenths of it, below 70 % by half, refined near the knee, whose two sides are repeated"
 	}
-	var parts []string
-	for _, v := range spec.Values {
-		parts = append(parts, label(spec.Axis, v))
-	}
-	if len(parts) == 0 {
+	values := spec.Values
+	if len(values) == 0 {
 		for _, p := range merge(shown(b.Points, spec.Axis)) {
-			parts = append(parts, label(spec.Axis, p.Value))
+			values = append(values, p.Value)
 		}
 	}
+	parts := report.Texts(values, func(v float64) string { return label(spec.Axis, v) })
 	unit := map[Axis]string{Rate: "rate: %s transactions a second", Clients: "clients: %s", Nodes: "nodes of the cluster: %s"}[spec.Axis]
 	return fmt.Sprintf(unit, report.OrNotKnown(strings.Join(parts, ", ")))
 }
@@ -467,22 +465,17 @@ func around(points []Point, p Point) (below []string) {
 	return append(below, seconds(p.Best, "best second ")...)
 }
 
-// efficiencies returns the efficiency of each value whose throughput is known, or nil if the throughput of one
-// is not known.
+// efficiencies returns X/(N·X(1)) of each value N whose throughput X is known; nil if X(1) is not known or nothing.
 func efficiencies(once []Point) map[float64]float64 {
-	var sizes []stats.Size
-	for _, p := range once {
-		if p.TPS != nil {
-			sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
-		}
-	}
-	shares := stats.Efficiency(sizes)
-	if shares == nil {
+	i := slices.IndexFunc(once, func(p Point) bool { return p.Value == 1 })
+	if i < 0 || !above(once[i].TPS) {
 		return nil
 	}
 	by := map[float64]float64{}
-	for i, share := range shares {
-		by[sizes[i].N] = share
+	for _, p := range once {
+		if p.TPS != nil {
+			by[p.Value] = *p.TPS / (p.Value * *once[i].TPS)
+		}
 	}
 	return by
 }
@@ -492,11 +485,11 @@ func spreadTable(axis Axis, points []Point) report.DataTable {
 	t := report.NewTable("Steps that were measured more than once", "Medians, and the least and the most of the measurements; the 99 % latency in milliseconds.",
 		[]int{}, stepName(axis), "measured", "TPS", "from", "to", "99 %", "from", "to")
 	for _, p := range merge(points) {
-		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
+		same := at(points, p.Value)
 		if len(same) < 2 {
 			continue
 		}
-		least, most := spread(same, p99)
+		least, most := spread(same, func(p *Point) *float64 { return p.P99MS })
 		t.Add(label(axis, p.Value), fmt.Sprint(len(same)), rateText(p.TPS), rateText(p.Low), rateText(p.High),
 			report.Perhaps(p.P99MS, report.LatencyText), report.Perhaps(least, report.LatencyText), report.Perhaps(most, report.LatencyText))
 	}

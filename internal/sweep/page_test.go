@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -520,5 +521,19 @@ func TestRepeatedValueIsOnePoint(t *testing.T) {
 	}
 	if f := d.conclusions.Law; f == nil || f.PeakN == nil || d.Law.Peak == nil || *f.PeakN != d.Law.Peak.N || f.Kappa.Low == nil {
 		t.Errorf("the file has %+v, the page %+v", f, d.Law.Peak)
+	}
+}
+
+// TestEfficiencyNeedsOne checks that the efficiency is relative to the throughput of one, and absent without it.
+func TestEfficiencyNeedsOne(t *testing.T) {
+	points := []Point{{Value: 1, TPS: new(100.0)}, {Value: 2, TPS: new(150.0)}, {Value: 3}, {Value: 4, TPS: new(200.0)}, {Value: 1, TPS: new(110.0)}, {Value: 1, TPS: new(90.0)}}
+	got := efficiencies(merge(points))
+	if want := map[float64]float64{1: 1, 2: 0.75, 4: 0.5}; !maps.Equal(got, want) {
+		t.Errorf("%v and not %v", got, want)
+	}
+	for name, points := range map[string][]Point{"without one": {{Value: 2, TPS: new(150.0)}}, "nothing of one": {{Value: 1, TPS: new(0.0)}}, "unknown of one": {{Value: 1}, {Value: 2, TPS: new(1.0)}}} {
+		if got := efficiencies(points); got != nil {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

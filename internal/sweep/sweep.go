@@ -118,11 +118,8 @@ func (s Spec) String() string {
 	if len(s.Values) == 0 {
 		return string(s.Axis)
 	}
-	parts := make([]string, len(s.Values))
-	for i, v := range s.Values {
-		parts[i] = strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return string(s.Axis) + "=" + strings.Join(parts, ",")
+	plain := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	return string(s.Axis) + "=" + strings.Join(report.Texts(s.Values, plain), ",")
 }
 
 // above reports whether a figure is known and above 0.
@@ -168,34 +165,35 @@ func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 	if len(values) == 0 {
 		values = fallback
 	}
-	for round := range max(1, s.Repeat) {
-		for _, v := range values {
-			if count(done, v) <= round {
-				return v, true
-			}
-		}
+	if due := missing(done, values, s.Repeat); len(due) > 0 {
+		return due[0], true
 	}
 	return s.confirm(done)
 }
 
+// missing returns the values that were not measured so often, at least once, in the order of their measurement.
+func missing(done []Point, values []float64, times int) (due []float64) {
+	for round := range max(1, times) {
+		for _, v := range values {
+			if count(done, v) <= round {
+				due = append(due, v)
+			}
+		}
+	}
+	return due
+}
+
 // Due returns the values that must still be measured, as far as they are known. times is the number of
 // measurements of each.
-func (s Spec) Due(done []Point, times int) (values []float64) {
-	s.Repeat = max(s.Repeat, times, 1)
+func (s Spec) Due(done []Point, times int) []float64 {
+	s.Repeat = max(s.Repeat, times)
 	if len(s.Values) == 0 {
 		if next, more := s.Next(done, nil); more {
 			return []float64{next}
 		}
 		return nil
 	}
-	for round := range s.Repeat {
-		for _, v := range s.Values {
-			if count(done, v) <= round {
-				values = append(values, v)
-			}
-		}
-	}
-	return values
+	return missing(done, s.Values, s.Repeat)
 }
 
 // ValueName returns a value of the axis without separators. A rate of 0 is maximum.
@@ -256,7 +254,7 @@ func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
 	for i := 1; i < len(open); i++ {
 		low, high := open[i-1], open[i]
 		middle := rounded((low.Value + high.Value) / 2)
-		if high.Value-low.Value <= finest*fastest || has(done, middle) || !above(low.P99MS) || !above(high.P99MS) {
+		if high.Value-low.Value <= finest*fastest || count(done, middle) > 0 || !above(low.P99MS) || !above(high.P99MS) {
 			continue
 		}
 		if ratio := *high.P99MS / *low.P99MS; ratio > steepest {
@@ -264,10 +262,6 @@ func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
 		}
 	}
 	return best, best > 0
-}
-
-func has(done []Point, value float64) bool {
-	return slices.ContainsFunc(done, func(p Point) bool { return p.Value == value })
 }
 
 // rounded keeps three digits, so that a rate can be read and repeated.
@@ -290,11 +284,10 @@ const (
 func merge(points []Point) []Point {
 	var merged []Point
 	for _, p := range points {
-		if has(merged, p.Value) {
+		if count(merged, p.Value) > 0 {
 			continue
 		}
-		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
-		merged = append(merged, together(same))
+		merged = append(merged, together(at(points, p.Value)))
 	}
 	return merged
 }
@@ -340,8 +333,6 @@ func together(same []Point) Point {
 	return m
 }
 
-func p99(p *Point) *float64 { return p.P99MS }
-
 // figures returns the known values.
 func figures(points []Point, figure func(*Point) *float64) (known []float64) {
 	for i := range points {
@@ -364,8 +355,13 @@ func spread(points []Point, figure func(*Point) *float64) (least, most *float64)
 // repeated reports whether a step was measured more than once.
 func repeated(points []Point) bool { return len(merge(points)) < len(points) }
 
-func count(done []Point, value float64) (n int) {
-	for _, p := range done {
+// at returns the measurements of a step.
+func at(points []Point, value float64) []Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Value != value })
+}
+
+func count(points []Point, value float64) (n int) {
+	for _, p := range points {
 		if p.Value == value {
 			n++
 		}

@@ -403,18 +403,13 @@ func pageAround(in Input) *AroundPlot {
 		return nil
 	}
 	p := &AroundPlot{Step: stats.FineStep.Seconds(), Faults: []AroundFault{}}
-	var drawn []fault.Record
-	for _, f := range in.Result.Faults {
-		if f.Outage != nil {
-			drawn = append(drawn, f)
-		}
-	}
+	drawn := slices.DeleteFunc(slices.Clone(in.Result.Faults), func(f fault.Record) bool { return f.Outage == nil })
 	worstFirst := func(a, b fault.Record) int { return cmp.Compare(*b.Outage, *a.Outage) }
 	slices.SortStableFunc(drawn, worstFirst)
 	steps := 0
 	for i := range drawn {
-		a, ok := aroundFault(&drawn[i], rows)
-		if !ok {
+		a := aroundFault(&drawn[i], rows)
+		if len(a.Committed) == 0 {
 			continue
 		}
 		if steps += len(a.Committed); steps > mostAround {
@@ -434,7 +429,7 @@ func pageAround(in Input) *AroundPlot {
 
 // aroundFault takes the steps around one fault: from some seconds before it to some seconds after its heal
 // and the end of its effects.
-func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
+func aroundFault(f *fault.Record, rows []AroundRow) AroundFault {
 	at, over := time.Duration(f.At), f.At
 	for _, t := range []*fault.Seconds{f.Healed, f.OutageAt} {
 		if t != nil {
@@ -448,7 +443,7 @@ func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
 		over = max(over, *f.OutageAt+*f.Outage)
 	}
 	to := time.Duration(over) + aroundBefore
-	a = AroundFault{Number: f.Number, Label: f.Fault, Committed: []num{}}
+	a := AroundFault{Number: f.Number, Label: f.Fault, Committed: []num{}}
 	if most := at + aroundLongest; to > most {
 		to, a.Cut = most, true
 	}
@@ -459,11 +454,10 @@ func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
 		}
 		a.Committed = append(a.Committed, num(rows[i].Committed))
 	}
-	if len(a.Committed) == 0 {
-		return a, false
+	if len(a.Committed) > 0 {
+		a.From = rows[first].At.Seconds()
 	}
-	a.From = rows[first].At.Seconds()
-	return a, true
+	return a
 }
 
 // KindPlot are the committed transactions by kind over time. All lists are as long as At.

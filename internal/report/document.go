@@ -94,8 +94,6 @@ const (
 	InText = InFull | InShort
 )
 
-func (s *Section) in(f Formats) bool { return s.In == 0 || s.In&f != 0 }
-
 // empty reports whether a section has nothing to show.
 func (s *Section) empty() bool {
 	return len(s.Checks)+len(s.Figures)+len(s.Text)+len(s.Facts)+len(s.Tables) == 0 && s.Chart == nil && s.Note+s.Plain+s.Command == ""
@@ -109,13 +107,8 @@ type Chart struct {
 
 // Add appends a section. It leaves out tables without rows, and a section that has nothing.
 func (d *Document) Add(s Section) {
-	var tables []DataTable
-	for _, t := range s.Tables {
-		if len(t.Rows) > 0 {
-			tables = append(tables, t)
-		}
-	}
-	if s.Tables = tables; !s.empty() {
+	s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t DataTable) bool { return len(t.Rows) == 0 })
+	if !s.empty() {
 		d.Sections = append(d.Sections, s)
 	}
 }
@@ -230,12 +223,7 @@ func (f *Figure) fact() Setting {
 func (d *Document) MarshalJSON() ([]byte, error) {
 	type plain Document
 	p := plain(*d)
-	p.Sections = []Section{}
-	for _, s := range d.Sections {
-		if s.in(InPage) {
-			p.Sections = append(p.Sections, s)
-		}
-	}
+	p.Sections = d.sectionsIn(InPage)
 	return json.Marshal(&p)
 }
 
@@ -246,11 +234,16 @@ var chartScripts = map[string]string{
 	"ratios": "comparison.js", "runs": "comparison.js", "isolation": "isolation.js",
 }
 
+// sectionsIn returns the sections that a format has.
+func (d *Document) sectionsIn(f Formats) []Section {
+	return slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool { return s.In != 0 && s.In&f == 0 })
+}
+
 // scripts returns the scripts that the page of a document needs, in a fixed order.
 func (d *Document) scripts() []string {
 	var names []string
-	for _, s := range d.Sections {
-		if s.Chart != nil && s.in(InPage) {
+	for _, s := range d.sectionsIn(InPage) {
+		if s.Chart != nil {
 			names = append(names, chartScripts[s.Chart.Kind])
 		}
 	}

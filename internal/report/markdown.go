@@ -22,10 +22,8 @@ func (d *Document) Markdown() string {
 	for _, n := range d.Notes {
 		fmt.Fprintf(out, "- %s: %s\n", Capital(n.Kind), inline(n.Text))
 	}
-	for i := range d.Sections {
-		if s := &d.Sections[i]; s.in(InMarkdown) {
-			s.markdown(out)
-		}
+	for _, s := range d.sectionsIn(InMarkdown) {
+		s.markdown(out)
 	}
 	return out.String()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -83,7 +82,7 @@ func (t *text) sections(d *Document) {
 	if t.full {
 		format = InFull
 	}
-	sections := slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool { return !s.in(format) })
+	sections := d.sectionsIn(format)
 	if len(sections) > 0 && sections[0].ID == failedID {
 		t.failed(&sections[0], d.Cause)
 		sections = sections[1:]

@@ -76,12 +76,7 @@ func runTables(b *sweep.Book) (runs, missing report.DataTable) {
 
 // judge sets the verdict of all runs together. A scenario that could not be run leaves it unknown.
 func judge(b *sweep.Book, d *report.Document) {
-	var runs []sweep.Point
-	for _, r := range b.Points {
-		if r.Problem == "" {
-			runs = append(runs, r)
-		}
-	}
+	runs := slices.DeleteFunc(slices.Clone(b.Points), func(r sweep.Point) bool { return r.Problem != "" })
 	verdict, reason := report.CombinedVerdict("run", runs, func(r sweep.Point) (string, string) { return r.Scenario, r.Verdict })
 	if len(runs) == 0 {
 		verdict, reason = "unknown", "No scenario was run."
@@ -148,34 +143,25 @@ const none = "–"
 
 // figure is a measurement or a setting of a run.
 type figure struct {
-	name, column string
-	text         func(*sweep.Point) string
+	column string
+	text   func(*sweep.Point) string
 }
 
-func figures() []figure {
-	bytes := func(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
-	return []figure{
-		{"clients", "our clients", func(r *sweep.Point) string { return report.Group(uint64(r.Clients)) }},
-		{"accounts", "our accounts", func(r *sweep.Point) string { return report.Group(r.Loaded) }},
-		{"committed", "our committed", func(r *sweep.Point) string { return report.Group(r.Committed) }},
-		{"tps", "our TPS", func(r *sweep.Point) string { return report.Perhaps(r.TPS, report.RateText) }},
-		{"tps_median", "our median TPS", func(r *sweep.Point) string { return report.Perhaps(r.Median, report.RateText) }},
-		{"tps_best", "our best second", func(r *sweep.Point) string { return report.Perhaps(r.Best, report.RateText) }},
-		{"mean_ms", "our mean, ms", func(r *sweep.Point) string { return report.Perhaps(r.MeanMS, report.LatencyText) }},
-		{"p99_ms", "our 99 %, ms", func(r *sweep.Point) string { return report.Perhaps(r.P99MS, report.LatencyText) }},
-		{"max_ms", "our max, ms", func(r *sweep.Point) string { return report.Perhaps(r.MaxMS, report.LatencyText) }},
-		{"footprint", "our footprint", func(r *sweep.Point) string { return report.Perhaps(r.Footprint, bytes) }},
-	}
+// figures are the figures by the names that tables give them.
+var figures = map[string]figure{
+	"clients":    {"our clients", func(r *sweep.Point) string { return report.Group(uint64(r.Clients)) }},
+	"accounts":   {"our accounts", func(r *sweep.Point) string { return report.Group(r.Loaded) }},
+	"committed":  {"our committed", func(r *sweep.Point) string { return report.Group(r.Committed) }},
+	"tps":        {"our TPS", func(r *sweep.Point) string { return report.Perhaps(r.TPS, report.RateText) }},
+	"tps_median": {"our median TPS", func(r *sweep.Point) string { return report.Perhaps(r.Median, report.RateText) }},
+	"tps_best":   {"our best second", func(r *sweep.Point) string { return report.Perhaps(r.Best, report.RateText) }},
+	"mean_ms":    {"our mean, ms", func(r *sweep.Point) string { return report.Perhaps(r.MeanMS, report.LatencyText) }},
+	"p99_ms":     {"our 99 %, ms", func(r *sweep.Point) string { return report.Perhaps(r.P99MS, report.LatencyText) }},
+	"max_ms":     {"our max, ms", func(r *sweep.Point) string { return report.Perhaps(r.MaxMS, report.LatencyText) }},
+	"footprint":  {"our footprint", func(r *sweep.Point) string { return report.Perhaps(r.Footprint, gigabytes) }},
 }
 
-// figureOf returns the figure of a name.
-func figureOf(name string) (figure, bool) {
-	list := figures()
-	if i := slices.IndexFunc(list, func(f figure) bool { return f.name == name }); i >= 0 {
-		return list[i], true
-	}
-	return figure{}, false
-}
+func gigabytes(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
 
 // Parse reads the tables of a study. name is the name of the file, for errors.
 func Parse(name string, data []byte) (p Published, err error) {
@@ -186,7 +172,7 @@ func Parse(name string, data []byte) (p Published, err error) {
 	}
 	for _, t := range p.Tables {
 		for _, ours := range t.Ours {
-			if _, ok := figureOf(ours); !ok {
+			if _, known := figures[ours]; !known {
 				return p, fmt.Errorf("read the tables in %s: %q has %q in the same table, which no run has", name, t.Title, ours)
 			}
 		}
@@ -224,7 +210,7 @@ func beside(b *sweep.Book, study string, p *PublishedTable) report.DataTable {
 	var ours []figure
 	columns := slices.Clone(p.Columns)
 	for _, name := range p.Ours {
-		f, _ := figureOf(name) // Parse has refused others
+		f := figures[name] // Parse has refused others
 		ours, columns = append(ours, f), append(columns, f.column)
 	}
 	columns = append(columns, "scaled down by", "our verdict", "our database", "scenario")

@@ -23,7 +23,7 @@ func NewCompared(app *session.App, dir string, files []string, databases []scena
 	c.list, c.asked, c.Book.Repeat = c, true, rounds
 	c.Book.Command = fmt.Sprintf("stroppy compare --repeat %d", rounds)
 	for _, d := range databases {
-		c.Book.Command += " --" + d.Key + session.Quoted([]string{shown(d)})
+		c.Book.Command += " --" + d.Key + session.Quoted([]string{d.Shown()})
 	}
 	c.Book.Command += session.Quoted(files)
 	for _, file := range files {
@@ -42,14 +42,6 @@ func NewCompared(app *session.App, dir string, files []string, databases []scena
 	}
 	c.Book.Seed = c.sides[0].Seed
 	return c, c.usable()
-}
-
-// shown is the database of a flag as it may be shown.
-func shown(database scenario.Setting) string {
-	if database.Key == "db" {
-		return scenario.Redact(database.Value)
-	}
-	return database.Value
 }
 
 // add takes a scenario, on the database that is named if one is.
@@ -72,7 +64,7 @@ func (c *Compared) add(file string, database []scenario.Setting) error {
 	c.asked = c.asked && !config.NoCheck
 	name := file
 	for _, d := range database {
-		name += " on " + shown(d)
+		name += " on " + d.Shown()
 	}
 	c.sides, c.Book.Names = append(c.sides, config), append(c.Book.Names, name)
 	config.Seed = 0

@@ -121,11 +121,7 @@ func NewScenarios(app *session.App, dir, over string, names []string, given []sc
 func scenariosCommand(over string, given []scenario.Setting) string {
 	command := "stroppy sweep --over " + scenario.Quote(over)
 	for _, s := range given {
-		value := shown(s)
-		if s.Key == "nemesis" {
-			value, _ = scenario.RedactScript(value)
-		}
-		for line := range strings.SplitSeq(value, "\n") {
+		for line := range strings.SplitSeq(s.Shown(), "\n") {
 			command += " --" + s.Key + "=" + scenario.Quote(line)
 		}
 	}

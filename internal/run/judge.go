@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"stroppy/internal/check"
@@ -199,9 +198,4 @@ func endedEarly(d *report.Drive) string {
 		return ""
 	}
 	return fmt.Sprintf("The user ended the run early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
-}
-
-func sentence(names []string) string {
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

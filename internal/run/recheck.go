@@ -140,13 +140,8 @@ func (c *conductor) whole(results []check.Result) []check.Result {
 
 // Header returns the header of the history in dir.
 func Header(dir string) (history.Header, error) {
-	d := Directory{Path: dir}
-	recorded, err := history.Open(d.History())
-	if err != nil {
-		return history.Header{}, err
-	}
-	defer recorded.Close()
-	return recorded.Header(), nil
+	f, err := readFacts((&Directory{Path: dir}).History())
+	return f.Header, err
 }
 
 // readRun reads the result of the run in the directory, and the properties of its history. A run that was cut off

@@ -191,8 +191,9 @@ func reasons(one, other fact.Fact) fact.Fact {
 }
 
 func numbered(numbers []string) string {
-	if len(numbers) == 1 {
+	last := len(numbers) - 1
+	if last == 0 {
 		return "run " + numbers[0]
 	}
-	return "runs " + sentence(numbers)
+	return "runs " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
 }

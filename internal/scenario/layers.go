@@ -123,7 +123,7 @@ func (m *merging) take(layer []Setting) error {
 	for _, given := range layer {
 		one, _ := find(m.settings, given.Key)
 		if err := one.Set(given.Value); err != nil {
-			return fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
+			return fmt.Errorf("%s is %s: %w", given.Source, quoteSetting(given), err)
 		}
 		seen[given.Key], m.named[given.Key] = true, true
 		m.sources[given.Key] = given.Source
@@ -180,7 +180,7 @@ func named(layer []Setting, key string) int {
 func (m *merging) translate(given Setting, name string, alias *setting.Alias, layer []Setting) (translated Setting, kept bool, err error) {
 	translated = Setting{Key: name, Source: given.Source}
 	if translated.Value, err = alias.Translate(given.Value); err != nil {
-		return given, false, fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
+		return given, false, fmt.Errorf("%s is %s: %w", given.Source, quoteSetting(given), err)
 	}
 	delete(m.clashes, name)
 	i := named(layer, name)
@@ -192,10 +192,10 @@ func (m *merging) translate(given Setting, name string, alias *setting.Alias, la
 	}
 	value := given.Value
 	if alias.Values == nil {
-		value = shown(given)
+		value = quoteSetting(given)
 	}
 	m.clashes[name] = fmt.Errorf("%s is %s and %s is %s: each says %s, so give one of them",
-		clip(given.Source), value, clip(layer[i].Source), shown(layer[i]), cmp.Or(alias.Says, "the same"))
+		clip(given.Source), value, clip(layer[i].Source), quoteSetting(layer[i]), cmp.Or(alias.Says, "the same"))
 	return translated, true, nil
 }
 
@@ -239,7 +239,8 @@ func (w Workloads) Idle(s *Scenario, except []string, layers ...[]Setting) error
 	return nil
 }
 
-func shown(s Setting) string {
+// quoteSetting returns a value in a form for a sentence.
+func quoteSetting(s Setting) string {
 	switch {
 	case s.Key == "db":
 		return Redact(s.Value)

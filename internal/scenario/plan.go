@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/pace"
+	"stroppy/internal/setting"
 	"stroppy/internal/workload"
 )
 
@@ -127,16 +128,20 @@ func (p *Plan) Arrivals() pace.Arrival {
 func (p *Plan) Shown() [][2]string {
 	var list [][2]string
 	for _, one := range p.Settings() {
-		if value := bare(one.Name, one.Get()); !one.Local && value != "" {
+		if value := shown(one); !one.Local && value != "" {
 			list = append(list, [2]string{one.Name, value})
 		}
 	}
 	return list
 }
 
-// bare returns a setting's value without secrets.
-func bare(name, value string) string {
-	switch name {
+// shown returns the value of a setting without secrets.
+func shown(s setting.Setting) string { return (&Setting{Key: s.Name, Value: s.Get()}).Shown() }
+
+// Shown returns the value without secrets.
+func (s *Setting) Shown() string {
+	value := s.Value
+	switch s.Key {
 	case "db":
 		value = Redact(value)
 	case "nemesis":
@@ -152,7 +157,7 @@ func (p *Plan) Command(command string) string {
 		words = append(words, p.Workload)
 	}
 	for _, one := range p.Settings() {
-		value, flag := bare(one.Name, one.Get()), "--"+one.Name
+		value, flag := shown(one), "--"+one.Name
 		known := p.Named[one.Name] || one.Name == "seed" && p.Seed != 0
 		switch {
 		case one.Name == "node-resources": // which nothing reads: they would be in the cluster's parameters

@@ -74,7 +74,7 @@ func importRules() []importRule {
 		{name: "internal/check/fact", imports: []string{"internal/history", "internal/isolation"}},
 		{name: "internal/foreign", imports: []string{"internal/foreign", "internal/check", "internal/check/fact", "internal/check/lists", "internal/check/sessions", "internal/check/text", "internal/history", "internal/isolation"}},
 		{name: "internal/report", imports: []string{"internal/fault", "internal/check", "internal/check/fact", "internal/check/text", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
-		{name: "internal/workers", imports: []string{"internal/load", "internal/history", "internal/stats", "internal/report", "internal/cluster/system"}},
+		{name: "internal/workers", imports: []string{"internal/load", "internal/history", "internal/stats", "internal/report", "internal/cluster/system", "internal/cluster/wait"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/fault", "internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/spelling"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster/wrap", "internal/cluster", "internal/cluster/host", "internal/cluster/netem", "internal/cluster/wait", "internal/cluster/system", "internal/fault", "internal/spelling"}},
 		{name: "internal/cluster/host", imports: []string{"internal/cluster/wrap", "internal/cluster/cgroup", "internal/cluster/system", "internal/cluster/wait", "internal/fault"}},

@@ -28,29 +28,23 @@ import (
 // indexVariable names the variable with the number of a pod in an Indexed Job of Kubernetes.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
-// workerFlags holds the flags of the command.
-type workerFlags struct {
-	join, tokenFile string
-	index           int
-	wait            time.Duration
-}
-
 // workerCommands returns the command of a worker. A worker that a run has started on this machine gets the address and a
 // folder as arguments.
 func (a *app) workerCommands() []*cobra.Command {
-	f := workerFlags{index: -1, wait: time.Minute}
+	w := workers.Worker{Version: registry.Version(), Clock: run.SharedClock, Open: session.OpenPart}
+	var address, tokenFile string
 	c := &cobra.Command{
 		Use: session.WorkerCommand + " --join HOST:PORT", Short: "Drive a part of the clients of a run on another machine",
 		Long: "Drive a part of the clients of a run on another machine, which waits for its workers with\n" +
 			"--workers and --workers-listen. Both need the same token, which proves each to the other:\n" +
 			"from a file, or from the variable " + scenario.TokenVariable + ". The worker ends with the run.",
 	}
-	c.Flags().StringVar(&f.join, "join", "", "`HOST:PORT` at which the run waits for workers")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the run's token; "+scenario.TokenVariable+" if not given")
-	c.Flags().IntVar(&f.index, "index", -1, "number among the workers, from 0; if not given, "+indexVariable+" or the next free one")
-	c.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait until the run is there")
+	c.Flags().StringVar(&address, "join", "", "`HOST:PORT` at which the run waits for workers")
+	c.Flags().StringVar(&tokenFile, "token-file", "", "`FILE` with the run's token; "+scenario.TokenVariable+" if not given")
+	c.Flags().IntVar(&w.Index, "index", -1, "number among the workers, from 0; if not given, "+indexVariable+" or the next free one")
+	c.Flags().DurationVar(&w.Wait, "wait", time.Minute, "how long to wait until the run is there")
 	c.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 && (f.join != "" || len(args) != 2) {
+		if len(args) > 0 && (address != "" || len(args) != 2) {
 			return exit.Usagef("`stroppy %s` takes no argument, and was given %q", session.WorkerCommand, args[0])
 		}
 		return nil
@@ -58,48 +52,47 @@ func (a *app) workerCommands() []*cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		w := workers.Worker{Version: registry.Version(), Clock: run.SharedClock, Index: -1, Open: session.OpenPart}
 		if len(args) == 2 {
-			w.Folder = args[1]
+			w.Index, w.Wait, w.Folder = -1, 0, args[1]
 			return w.Join(ctx, args[0], a.Getenv(scenario.TokenVariable))
 		}
-		token, err := a.workerToken(c, &f)
+		token, err := a.workerToken(c, &w, address, tokenFile)
 		if err != nil {
 			return err
 		}
-		return a.work(ctx, &w, &f, token)
+		return a.work(ctx, &w, address, token)
 	}
 	return []*cobra.Command{c}
 }
 
 // workerToken checks the flags and variables of a worker, and returns the token.
-func (a *app) workerToken(c *cobra.Command, f *workerFlags) (token string, err error) {
+func (a *app) workerToken(c *cobra.Command, w *workers.Worker, address, tokenFile string) (token string, err error) {
 	token = a.Getenv(scenario.TokenVariable)
-	host, port, err := net.SplitHostPort(f.join)
+	host, port, err := net.SplitHostPort(address)
 	number, wrong := strconv.ParseUint(port, 10, 16)
 	switch {
-	case f.join == "":
+	case address == "":
 		return "", exit.Usagef("--join is missing: give the HOST:PORT that the run printed")
 	case err != nil || wrong != nil || host == "" || number == 0:
-		return "", exit.Usagef("--join is %q: it must be HOST:PORT, such as 10.0.0.1:7070", f.join)
-	case token != "" && f.tokenFile != "":
+		return "", exit.Usagef("--join is %q: it must be HOST:PORT, such as 10.0.0.1:7070", address)
+	case token != "" && tokenFile != "":
 		return "", exit.Usagef("both %s and --token-file give the token: leave one of them out", scenario.TokenVariable)
-	case token == "" && f.tokenFile == "":
+	case token == "" && tokenFile == "":
 		return "", exit.Usagef("the run's token is missing: give its file with --token-file, or set %s", scenario.TokenVariable)
-	case f.wait < 0:
-		return "", exit.Usagef("--wait is %v: it must be 0 or more", f.wait)
-	case c.Flags().Changed("index") && f.index < 0:
-		return "", exit.Usagef("--index is %d: it must be 0 or more", f.index)
+	case w.Wait < 0:
+		return "", exit.Usagef("--wait is %v: it must be 0 or more", w.Wait)
+	case c.Flags().Changed("index") && w.Index < 0:
+		return "", exit.Usagef("--index is %d: it must be 0 or more", w.Index)
 	}
-	if given := a.Getenv(indexVariable); given != "" && f.index < 0 {
+	if given := a.Getenv(indexVariable); given != "" && w.Index < 0 {
 		index, err := strconv.ParseUint(given, 10, 16)
 		if err != nil {
 			return "", exit.Usagef("%s is %q: it must be a number from 0", indexVariable, given)
 		}
-		f.index = int(index)
+		w.Index = int(index)
 	}
-	if f.tokenFile != "" {
-		if token, err = session.ReadToken(f.tokenFile); err != nil {
+	if tokenFile != "" {
+		if token, err = session.ReadToken(tokenFile); err != nil {
 			return "", exit.With(exit.Usage, err)
 		}
 	} else if err := workers.CheckToken(token); err != nil {
@@ -113,20 +106,20 @@ func (a *app) workerToken(c *cobra.Command, f *workerFlags) (token string, err e
 const workerFolders = "stroppy-worker-"
 
 // work runs a worker in a new folder, and removes the folder.
-func (a *app) work(ctx context.Context, w *workers.Worker, f *workerFlags, token string) error {
+func (a *app) work(ctx context.Context, w *workers.Worker, address, token string) error {
 	folder, unlock, err := workerFolder()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	w.Folder, w.Index, w.Wait = folder, f.index, f.wait
+	w.Folder = folder
 	w.Host, _ = os.Hostname()
 	w.Joined = func(number int) {
 		if !a.Quiet {
-			fmt.Fprintf(a.Stderr, "joined the run at %s as worker %d\n", f.join, number+1)
+			fmt.Fprintf(a.Stderr, "joined the run at %s as worker %d\n", address, number+1)
 		}
 	}
-	err = w.Join(ctx, f.join, token)
+	err = w.Join(ctx, address, token)
 	return errors.Join(err, os.RemoveAll(folder))
 }
 

@@ -143,23 +143,16 @@ func watchLeaders(c cluster.Cluster) *leaderWatch {
 	if err != nil {
 		known = -1
 	}
-	w := &leaderWatch{}
-	var group sync.WaitGroup
-	group.Go(func() {
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(askLeader):
-			}
-			if now, err := ask(); err == nil && now != known {
-				known = now
-				w.add(fmt.Sprintf("n%d", now))
-			}
+	w := new(leaderWatch)
+	end := run.Every(askLeader, func() {
+		if now, err := ask(); err == nil && now != known {
+			known = now
+			w.add(fmt.Sprintf("n%d", now))
 		}
 	})
 	w.stop = func() {
 		cancel()
-		group.Wait()
+		end()
 	}
 	return w
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/db"
 	"stroppy/internal/exit"
 	"stroppy/internal/registry"
@@ -128,12 +129,8 @@ func (c *Config) admit(ctx context.Context, database db.Database, fewer func(mos
 	needed := c.connections(database)
 	var free db.FreeConnections
 	for try := range admitTries {
-		if try > 0 {
-			select {
-			case <-ctx.Done():
-				return nil // the caller reports the end
-			case <-time.After(admitPause):
-			}
+		if try > 0 && wait.Sleep(ctx, admitPause) != nil {
+			return nil // the caller reports the end
 		}
 		asked, cancel := context.WithTimeout(ctx, admitLimit)
 		found, err := limited.FreeConnections(asked)

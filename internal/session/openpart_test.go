@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/scenario"
 	"stroppy/internal/workers"
 )
 
 // TestOpenPartSaysWhatFailed checks that a worker that cannot open its clients says why, and does not crash.
 func TestOpenPartSaysWhatFailed(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "empty.db")
-	open := func(settings ...[2]string) error {
-		text, err := json.Marshal(assigned{Settings: append([][2]string{{"db", url}}, settings...)})
+	open := func(settings ...scenario.Setting) error {
+		text, err := json.Marshal(assigned{Settings: append([]scenario.Setting{{Key: "db", Value: url}}, settings...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,10 +26,10 @@ func TestOpenPartSaysWhatFailed(t *testing.T) {
 		}
 		return err
 	}
-	if err := open([2]string{"workload", "bank"}); !strings.Contains(err.Error(), "there is no bank in this database") {
+	if err := open(scenario.Setting{Key: "workload", Value: "bank"}); !strings.Contains(err.Error(), "there is no bank in this database") {
 		t.Errorf("without a bank: %v", err)
 	}
-	if err := open([2]string{"workload", "bank"}, [2]string{"nothing", "1"}); !strings.Contains(err.Error(), "nothing") {
+	if err := open(scenario.Setting{Key: "workload", Value: "bank"}, scenario.Setting{Key: "nothing", Value: "1", Source: "the run's nothing"}); !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("an unknown setting: %v", err)
 	}
 }

@@ -29,8 +29,8 @@ const workersFolder = "workers"
 
 // assigned holds the settings of a run for its workers.
 type assigned struct {
-	Settings [][2]string
-	Named    []string
+	Settings []scenario.Setting
+	Named    scenario.Set
 }
 
 // OneProcess returns an error if the run has several workers and a database that only one process can open.
@@ -78,14 +78,14 @@ func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, di
 		Folder: filepath.Join(dir, workersFolder), Token: workers.NewToken(), Lost: config.WorkersLost,
 		OnLost: func(why error) { s.Note("%v: the others go on", why) },
 	}
-	remove := func() error { return nil }
+	tokenFile := "" // made for these workers
 	ctx, fail := context.WithCancelCause(s.Context)
 	defer fail(nil)
 	switch {
 	case pods != nil:
 		err = a.startPods(ctx, fail, config, pods, &o)
 	case config.WorkersListen != "":
-		remove, err = a.letJoin(s, config, &o)
+		tokenFile, err = a.letJoin(s, config, &o)
 	default:
 		err = a.startHere(&o)
 	}
@@ -93,7 +93,12 @@ func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, di
 		return nil, err
 	}
 	c, err := workers.Start(ctx, o)
-	if err := errors.Join(err, remove()); err != nil {
+	if tokenFile != "" {
+		if gone := os.Remove(tokenFile); !errors.Is(gone, fs.ErrNotExist) { // with its folder, where no worker came
+			err = errors.Join(err, gone)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(o.Folder))
 	}
 	return c, nil
@@ -163,14 +168,11 @@ func (a *App) workerEnvironment() []string {
 
 // assign returns the settings with which a worker opens its clients.
 func (c *Config) assign(url string) assigned {
-	list := assigned{Settings: [][2]string{{"db", url}}}
+	list := assigned{[]scenario.Setting{{Key: "db", Value: url, Source: "the run's db"}}, c.Named}
 	for _, one := range c.Settings() {
 		if value := one.Get(); value != "" && !one.Local && !slices.Contains(notAssigned, one.Name) {
-			list.Settings = append(list.Settings, [2]string{one.Name, value})
+			list.Settings = append(list.Settings, scenario.Setting{Key: one.Name, Value: value, Source: "the run's " + one.Name})
 		}
-	}
-	for name := range c.Named {
-		list.Named = append(list.Named, name)
 	}
 	return list
 }
@@ -178,32 +180,18 @@ func (c *Config) assign(url string) assigned {
 // notAssigned lists the settings that workers do not need.
 var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
-// config returns the configuration of an assignment.
-func (l *assigned) config() (c Config, err error) {
-	var given []scenario.Setting
-	for _, s := range l.Settings {
-		given = append(given, scenario.Setting{Key: s[0], Value: s[1], Source: "the run's " + s[0]})
-	}
-	merged, _, err := registry.Workloads().Merge(given)
-	if err != nil {
-		return c, err
-	}
-	named := scenario.Set{}
-	for _, name := range l.Named {
-		named[name] = true
-	}
-	c.Plan, err = merged.Plan(named)
-	return c, err
-}
-
 // OpenPart opens a worker's part of the clients.
 func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, err error) {
 	var given assigned
 	if err := json.Unmarshal(a.Settings, &given); err != nil {
 		return nil, fmt.Errorf("read the settings of the run: %w", err)
 	}
-	config, err := given.config()
+	merged, _, err := registry.Workloads().Merge(given.Settings)
 	if err != nil {
+		return nil, err
+	}
+	var config Config
+	if config.Plan, err = merged.Plan(given.Named); err != nil {
 		return nil, err
 	}
 	if ctx, err = config.ConnectFrom(ctx); err != nil {
@@ -247,62 +235,54 @@ func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, er
 // WorkerCommand is the name of the command by which this program is a worker.
 const WorkerCommand = "worker"
 
-// letJoin lets workers join from other machines, and shows the command. remove deletes the token
-// file, which is not needed once they have joined.
-func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (remove func() error, err error) {
-	remove = func() error { return nil }
+// letJoin lets workers join from other machines, and shows the command. It returns the path of the token file if it
+// made that. The file is not needed once they have joined.
+func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (made string, err error) {
 	if o.Listen, err = live.Address(config.WorkersListen); err != nil {
-		return remove, exit.Usagef("workers-listen: %w", err)
+		return "", exit.Usagef("workers-listen: %w", err)
 	}
 	file := config.WorkersTokenFile
 	switch given := a.Getenv(scenario.TokenVariable); {
 	case given != "" && file != "":
-		return remove, exit.Usagef("both %s and --workers-token-file give the token of the workers: leave one of them out",
+		return "", exit.Usagef("both %s and --workers-token-file give the token of the workers: leave one of them out",
 			scenario.TokenVariable)
 	case given != "":
 		if err := workers.CheckToken(given); err != nil {
-			return remove, exit.Usagef("%s is no token: %w", scenario.TokenVariable, err)
+			return "", exit.Usagef("%s is no token: %w", scenario.TokenVariable, err)
 		}
 		o.Token = given
 	default:
-		var made bool
 		file = cmp.Or(file, filepath.Join(o.Folder, "token"))
-		if o.Token, made, err = a.tokenIn(file, o.Token); err != nil {
-			return remove, err
+		token, err := ReadToken(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			made, token, err = file, o.Token, keepToken(file, o.Token)
 		}
-		if made {
-			remove = func() error {
-				if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) { // with its folder, where no worker came
-					return err
-				}
-				return nil
-			}
+		if err != nil {
+			return "", err
 		}
+		o.Token = token
 	}
 	a.Hide(scenario.Scrubber("", o.Token))
 	o.Wait = config.WorkersWait
 	o.Listening = func(address string) { s.Note("%s", joinText(config.Workers, address, file)) }
 	o.Joined = func(what string) { s.Note("%s", what) }
-	return remove, nil
+	return made, nil
 }
 
-// tokenIn reads the token of a file, or writes a new one where there is none.
-func (a *App) tokenIn(path, fresh string) (token string, made bool, err error) {
-	if token, err = ReadToken(path); !errors.Is(err, fs.ErrNotExist) {
-		return token, false, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", false, fmt.Errorf("write the workers' token: %w", err)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// keepToken writes a token into a new file.
+func keepToken(path, token string) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		_, err = file.WriteString(fresh + "\n")
-		err = errors.Join(err, file.Close())
+		var file *os.File
+		if file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_, err = file.WriteString(token + "\n")
+			err = errors.Join(err, file.Close())
+		}
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("write the workers' token: %w", err)
+		return fmt.Errorf("write the workers' token: %w", err)
 	}
-	return fresh, true, nil
+	return nil
 }
 
 // ReadToken reads a token; where there is no file the error is fs.ErrNotExist.

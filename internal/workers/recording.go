@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/history"
 )
 
@@ -187,10 +188,7 @@ func (s *sender) run(ctx context.Context) (err error) {
 		case errors.Is(err, errDisagree), ctx.Err() != nil, time.Since(last) > s.limit:
 			return fmt.Errorf("send the recording: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(resumeEvery):
-		}
+		_ = wait.Sleep(ctx, resumeEvery) // the next attempt reports the end of ctx
 	}
 }
 

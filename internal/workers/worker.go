@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stroppy/internal/cluster/wait"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 )
@@ -91,10 +92,7 @@ func (s *session) enter(ctx context.Context) error {
 		if ctx.Err() != nil || errors.Is(err, errOther) || time.Now().After(until) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(resumeEvery):
-		}
+		_ = wait.Sleep(ctx, resumeEvery) // the next attempt reports the end of ctx
 	}
 }
 
@@ -142,10 +140,7 @@ func (s *session) compareClock(ctx context.Context) {
 			stop()
 			_ = ch.Close()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(resumeEvery):
-		}
+		_ = wait.Sleep(ctx, resumeEvery)
 	}
 }
 
@@ -170,15 +165,8 @@ func (s *session) hear(ctx context.Context, cancel context.CancelCauseFunc) {
 // sayHere sends signs of life until ctx ends. A worker or machine that has stopped is detected by its
 // silence.
 func sayHere(ctx context.Context, c *channel) {
-	ticker := time.NewTicker(hereEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = c.send(&message{}) // a lost connection ends the worker anyway
-		}
+	for wait.Sleep(ctx, hereEvery) == nil {
+		_ = c.send(&message{}) // a lost connection ends the worker anyway
 	}
 }
 
@@ -283,10 +271,8 @@ func (s *session) generate(ctx context.Context, part *Opened, begin *start) (err
 		_ = s.send(&message{Over: true})
 		<-released.Done()
 	}
-	select {
-	case <-time.After(time.Until(o.Start.Add(begin.In))):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := wait.Sleep(ctx, time.Until(o.Start.Add(begin.In))); err != nil {
+		return err
 	}
 	result, err := s.drive(ctx, load.New(o), release)
 	err = errors.Join(err, o.History.Close())

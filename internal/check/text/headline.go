@@ -198,9 +198,9 @@ func (s Speaker) Cure(j cause.Judgement) string {
 		}
 		switch {
 		case j.Asked && len(j.Isolations) > 0:
-			return "Use " + alternatives(isolations(j)) + "."
+			return "Use " + listed(isolations(j), "or") + "."
 		case len(list) > 0:
-			return "Set " + listed(list) + "."
+			return "Set " + listed(list, "and") + "."
 		}
 		return "Choose a database or an isolation that promises it, or expect less."
 	case cause.Application:
@@ -211,7 +211,7 @@ func (s Speaker) Cure(j cause.Judgement) string {
 		if len(list) == 0 {
 			return "Lock what the transaction reads, or let the database compute the new value."
 		}
-		return "Use " + alternatives(list) + "."
+		return "Use " + listed(list, "or") + "."
 	}
 	return "Look at the transactions of the report with `stroppy history`, and find out who else writes to the database."
 }
@@ -222,15 +222,6 @@ func isolations(j cause.Judgement) (list []string) {
 		list = append(list, "--isolation '"+name+"' with retries")
 	}
 	return list
-}
-
-// alternatives joins a list with commas and a last "or".
-func alternatives(list []string) string {
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 // Reason returns the reason of a verdict that is not invalid. It names the required checks that could not be
@@ -263,7 +254,7 @@ func (s Speaker) Reason(results []check.Result, verdict check.Status, committed 
 	}
 	which := "The check " + names[0]
 	if len(names) > 1 {
-		which = "The checks " + listed(names)
+		which = "The checks " + listed(names, "and")
 	}
 	why := ""
 	if !several && first.Why != nil {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,175 +10,134 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// lists returns the clause of a fact of the checker of lists; empty for others.
+var listHeadings = []wording{
+	{fact.ListLost{}, "{# acknowledged append} lost"},
+	{fact.ListGhost{}, "{# append} in the end state of transactions that were not committed"},
+	{fact.ListForeign{}, "{# element} in the end state that no transaction appended"},
+}
+
+var listClauses = []wording{
+	// the elements of a list
+	{fact.ListGarbage{}, "{ListRead}, and no transaction appended {Element}"},
+	{fact.ListDuplicate{TakenBack: true}, "{On} contains {Element} twice: {Known}; one of the two is not there in the end, " +
+		"so it is of a try that was rolled back"},
+	{fact.ListDuplicate{}, "{On} contains {Element} twice: {Known}"},
+	{fact.ListDisorder{},
+		"{By} appended {Element} to {On} after another element, which is not before it there: {Known}"},
+	{fact.ListContradiction{},
+		"{ListRead}, but other reads of the list have {Other}: neither is the beginning of the other"},
+	{fact.ListOtherRow{}, "{ListRead short} with {Found} at place {Place}, but another read has {Other} there"},
+	{fact.ListOtherBase{Retried: true}, "{ListRead}, but {Writer} had read {Base} before it appended {Element}; " +
+		"it was tried more than once, so a try that was rolled back may have been read"},
+	{fact.ListOtherBase{}, "{ListRead}, but {Writer} had read {Base} before it appended {Element}"},
+	{fact.ListAppendedTwice{}, "{First} and {Second} both appended {Element} to {On}"},
+
+	// what a transaction read or missed
+	{fact.ListAborted{}, "{ListRead}, and {Writer}, which appended {Element}, was aborted"},
+	{fact.ListDirtyAppend{Elsewhere: true}, "{By} appended {Element} to {On}, which had the {Behind} of {Writer}, " +
+		"which appended it behind other elements"},
+	{fact.ListDirtyAppend{},
+		"{By} appended {Element} to {On}, which had the {Behind} of {Writer}, which was aborted"},
+	{fact.ListHole{},
+		"{By} appended {Element} to {On} at place {Place}, and there is no element at the place before it in the end"},
+	{fact.ListHalfway{},
+		"{ListRead}, and {Writer}, which appended the last element, appended more to the list before it committed"},
+	{fact.ListFuture{}, "{ListRead} before it appended {Element} itself"},
+	{fact.ListOwnMissing{Range: true},
+		"{Reader} appended {Element} to {On}, then read a range and did not find the list"},
+	{fact.ListOwnMissing{}, "{Reader} appended {Element} to {On}, then read the list as {Read}"},
+	{fact.ListPartSeen{Later: true}, "{Reader} read {SeenOn} as {Seen}, with an element of {Writer}, " +
+		"and later read {On} as {Read}, without {Missing} of the same transaction"},
+	{fact.ListPartSeen{}, "{Reader} read {On} as {Read}, without {Missing} of {Writer}, " +
+		"and later {SeenOn} as {Seen}, with an element of that transaction"},
+
+	// the end state
+	{fact.ListForeign{}, "{On} has {Element} in the end, and no transaction appended it: {End}"},
+	{fact.ListUnexpected{}, "{Found}"},
+	{fact.ListLost{}, "{By} appended {Element} to {On} and was acknowledged, and the list is {End} in the end"},
+	{fact.ListGhost{}, "{On} has {Element} in the end, and {By}, which appended it, was {Outcome}"},
+
+	// the order of transactions
+	{fact.ListLostUpdate{},
+		"{First} and {Second} both read {On} as {Read} and both appended to it, so one of them did not see the other"},
+	{fact.ListBefore{}, "{First} comes before {Second}"},
+	{fact.ListEnded{}, "{First} ended {By!} before {Second} began"},
+	{fact.ListEnded{}, "{First} ended before {Second} began"},
+	{fact.ListDeleted{}, "{First} appended {Wrote!} to {On}, and {Second} deleted the list"},
+	{fact.ListDeleted{}, "{First} read {On} as {Read}, and {Second} deleted the list"},
+	{fact.ListEither{}, "{First} and {Second} both appended to {On} what no transaction read, " +
+		"so one of them came first: if it was {First}"},
+	{fact.ListSession{},
+		"{First} and then {Second} are of one client, which had the answer to the first before it began the second"},
+	{fact.ListSaw{}, "{Second} read {On} as {Read}, with {Element} of {First}"},
+	{fact.ListBehind{}, "{Second} appended {Next} to {On} behind {Element} of {First}"},
+	{fact.ListMissed{}, "{First} read {On} as {Read}, without {Element}, which {Second} appended"},
+	{fact.ListRangeMissed{}, "{First} read a range without {On}, which {Second} made"},
+	{fact.ListOverwritten{},
+		"{First} appended {Element} to {On}, and {Second} wrote what is there in the end: {End}"},
+
+	// the operations of a transaction
+	{fact.ListAppended{}, "append {Element id} to {On}"},
+	{fact.ListOwnRead{Known: true}, "read {On}: {Read}"},
+	{fact.ListOwnRead{}, "read {On}"},
+	{fact.ListDelete{}, "delete {On}"},
+	{fact.ListRange{}, "read all from {Low} to {High}: found {Found list}"},
+	{fact.ListMore{}, "and {Operations ,} more"},
+
+	// how a result is decided, or why it is not
+	{fact.ListsAgree{Prefixes: true},
+		"each read of a list is a beginning of the same list, and each element was appended"},
+	{fact.ListsAgree{}, "no two reads of a list contradict each other, and each element was appended"},
+	{fact.ListsDurable{Overwritten: true}, "the end state has each acknowledged append that no transaction overwrote " +
+		"after it had read the list without it"},
+	{fact.ListsDurable{}, "the end state has each acknowledged append"},
+	{fact.ListsNoGhost{},
+		"the end state has no element of an aborted transaction, and none that no transaction appended"},
+	{fact.ListsOrdered{RealTime: true}, "the order of all transactions agrees with real time"},
+	{fact.ListsOrdered{Sessions: true}, "the order of all transactions agrees with the order of each client"},
+	{fact.ListsOrdered{}, "{Transactions committed one}, {Dependencies dependency}, no cycle"},
+	{fact.ListLevelHolds{}, "it holds"},
+	{fact.ListBroken{}, "broken by the {Anomaly!} at {At}"},
+	{fact.ListBroken{}, "not {At}, because a weaker level is broken: see the checks before"},
+	{fact.ListNotRecorded{}, "{Reader!} read {Element} in {On}, and no append of it was recorded, " +
+		"but the recording is not complete"},
+	{fact.ListNotRecorded{},
+		"{On} has {Element} in the end, and no append of it was recorded, but the recording is not complete"},
+	{fact.ListMakers{Unknown: true},
+		"{On} was deleted, and it is not known which transaction of unknown outcome had made it"},
+	{fact.ListMakers{}, "{On} was deleted, and no transaction made it"},
+	{fact.ListDeletedTwice{}, "{First} and {Second} both deleted {On}, and a list can be deleted only once"},
+	{fact.ListUnreadRow{}, "no transaction read what is at place {Place} of {On}, and other elements are behind it"},
+	{fact.ListPerhapsOverwritten{},
+		"{On} has no {Element} in the end, and it is not known whether it was overwritten or lost"},
+	{fact.ListNoTimes{}, "the history has no times of one clock"},
+	{fact.ListCausalOpen{},
+		"causal consistency of lists is decided only if a weaker level is broken or a stronger one holds"},
+	{fact.ListClocks{}, "nothing surely contradicts real time, " +
+		"but the clients' clocks are known only to within {Within} of each other"},
+	{fact.ListSameVersion{},
+		"transactions wrote over the same version of a list, and it is not known which of them was first"},
+	{fact.ListBaseUnknown{}, "it is not recorded what a transaction had read of a list before it wrote the list"},
+	{fact.ListUnreadAppends{}, "several transactions appended to one list what nobody read, " +
+		"and the search for their order came to its bound"},
+	{fact.ListAbsent{},
+		"a list was read as absent, and the read may be from before it was made or from after it was deleted"},
+	{fact.ListHistoryLacks{}, "the history lacks {one} {Transaction id} and has later ones of its client: " +
+		"it is altered or damaged: restore it from a copy"},
+	{fact.ListHistoryRepeats{}, "the history has {one} {Transaction id} twice, or behind a later one of its client: " +
+		"it is altered or damaged: restore it from a copy"},
+}
+
+// lists returns the clause of a fact of the checker of lists that needs more than a wording; empty for others.
 func (s Speaker) lists(f fact.Fact) string {
-	of := []func(fact.Fact) string{s.listElements, s.listReads, s.listEnd, s.listOrder, s.listSteps, s.listReasons}
-	for _, clause := range of {
-		if text := clause(f); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// titleOfLists returns the heading of findings about the end state of lists.
-func (s Speaker) titleOfLists(f *check.Finding) (title string, all bool) {
-	switch f.Instances[0].(type) {
-	case fact.ListLost:
-		return check.Plural(f.Count, "acknowledged append") + " lost", false
-	case fact.ListGhost:
-		return check.Plural(f.Count, "append") + " in the end state of transactions that were not committed", false
-	case fact.ListForeign:
-		return check.Plural(f.Count, "element") + " in the end state that no transaction appended", false
-	}
-	return "", false
-}
-
-// listElements returns the clause of a fact about the elements of a list.
-func (s Speaker) listElements(f fact.Fact) string {
 	switch f := f.(type) {
-	case fact.ListGarbage:
-		return fmt.Sprintf("%s, and no transaction appended %s", s.listRead(f.ListRead), s.listElement(f.Element))
-	case fact.ListDuplicate:
-		text := fmt.Sprintf("%s contains %s twice: %s", s.On(f.On), s.listElement(f.Element), s.listOf(f.Known))
-		if f.TakenBack {
-			text += "; one of the two is not there in the end, so it is of a try that was rolled back"
-		}
-		return text
-	case fact.ListDisorder:
-		return fmt.Sprintf("%s appended %s to %s after another element, which is not before it there: %s",
-			s.Member(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.Known))
-	case fact.ListContradiction:
-		return fmt.Sprintf("%s, but other reads of the list have %s: neither is the beginning of the other",
-			s.listRead(f.ListRead), s.listOf(f.Other))
-	case fact.ListOtherRow:
-		return fmt.Sprintf("%s with %s at place %d, but another read has %s there",
-			s.listReadShort(f.ListRead), s.listElement(f.Found), f.Place, s.listElement(f.Other))
-	case fact.ListOtherBase:
-		text := fmt.Sprintf("%s, but %s had read %s before it appended %s",
-			s.listRead(f.ListRead), s.Member(f.Writer), s.listOf(f.Base), s.listElement(f.Element))
-		if f.Retried {
-			text += "; it was tried more than once, so a try that was rolled back may have been read"
-		}
-		return text
-	case fact.ListAppendedTwice:
-		return fmt.Sprintf("%s and %s both appended %s to %s",
-			s.Member(f.First), s.Member(f.Second), s.listElement(f.Element), s.On(f.On))
-	}
-	return ""
-}
-
-// listReads returns the clause of a fact about what a transaction read or missed.
-func (s Speaker) listReads(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListAborted:
-		return fmt.Sprintf("%s, and %s, which appended %s, was aborted",
-			s.listRead(f.ListRead), s.Member(f.Writer), s.listElement(f.Element))
-	case fact.ListDirtyAppend:
-		text := fmt.Sprintf("%s appended %s to %s, which had the element %s of %s",
-			s.Member(f.By), s.listElement(f.Element), s.On(f.On), f.Behind, s.Member(f.Writer))
-		if f.Elsewhere {
-			return text + ", which appended it behind other elements"
-		}
-		return text + ", which was aborted"
-	case fact.ListHole:
-		return fmt.Sprintf("%s appended %s to %s at place %d, and there is no element at the place before it in the end",
-			s.Member(f.By), s.listElement(f.Element), s.On(f.On), f.Place)
-	case fact.ListHalfway:
-		return fmt.Sprintf("%s, and %s, which appended the last element, appended more to the list before it committed",
-			s.listRead(f.ListRead), s.Member(f.Writer))
-	case fact.ListFuture:
-		return fmt.Sprintf("%s before it appended %s itself", s.listRead(f.ListRead), s.listElement(f.Element))
-	case fact.ListOwnMissing:
-		if f.Range {
-			return fmt.Sprintf("%s appended %s to %s, then read a range and did not find the list",
-				s.Member(f.Reader), s.listElement(f.Element), s.On(f.On))
-		}
-		return fmt.Sprintf("%s appended %s to %s, then read the list as %s",
-			s.Member(f.Reader), s.listElement(f.Element), s.On(f.On), s.listOf(f.Read))
 	case fact.ListPartSeen:
-		return s.listPartSeen(f)
-	}
-	return ""
-}
-
-func (s Speaker) listPartSeen(f fact.ListPartSeen) string {
-	seen := fmt.Sprintf("read %s as %s, with an element of %s", s.On(f.SeenOn), s.listOf(f.Seen), s.Member(f.Writer))
-	missed := fmt.Sprintf("read %s as %s, without %s of the same transaction",
-		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing))
-	if f.Later {
-		return fmt.Sprintf("%s %s, and later %s", s.Member(f.Reader), seen, missed)
-	}
-	missed = fmt.Sprintf("read %s as %s, without %s of %s",
-		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing), s.Member(f.Writer))
-	if f.On == f.SeenOn {
-		return fmt.Sprintf("%s %s, and later as %s, with an element of that transaction",
-			s.Member(f.Reader), missed, s.listOf(f.Seen))
-	}
-	return fmt.Sprintf("%s %s, and later %s as %s, with an element of that transaction",
-		s.Member(f.Reader), missed, s.On(f.SeenOn), s.listOf(f.Seen))
-}
-
-// listEnd returns the clause of a fact about the end state.
-func (s Speaker) listEnd(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListForeign:
-		return fmt.Sprintf("%s has %s in the end, and no transaction appended it: %s",
-			s.On(f.On), s.listElement(f.Element), s.listOf(f.End))
-	case fact.ListUnexpected:
-		return f.Found
-	case fact.ListLost:
-		return fmt.Sprintf("%s appended %s to %s and was acknowledged, and the list is %s in the end",
-			s.Member(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.End))
-	case fact.ListGhost:
-		return fmt.Sprintf("%s has %s in the end, and %s, which appended it, was %s",
-			s.On(f.On), s.listElement(f.Element), s.Member(f.By), f.Outcome)
-	}
-	return ""
-}
-
-// listOrder returns the clause of a fact about the order of transactions.
-func (s Speaker) listOrder(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListLostUpdate:
-		return fmt.Sprintf("%s and %s both read %s as %s and both appended to it, so one of them did not see the other",
-			s.Member(f.First), s.Member(f.Second), s.On(f.On), s.listOf(f.Read))
+		if f.On == f.SeenOn && !f.Later {
+			return s.fill("{Reader} read {On} as {Read}, without {Missing} of {Writer}, and later as {Seen}, "+
+				"with an element of that transaction", f)
+		}
 	case fact.ListCycle:
 		return s.listCycle(f)
-	case fact.ListBefore:
-		return fmt.Sprintf("%s comes before %s", s.Member(f.First), s.Member(f.Second))
-	case fact.ListEnded:
-		if f.By == 0 {
-			return fmt.Sprintf("%s ended before %s began", s.Member(f.First), s.Member(f.Second))
-		}
-		return fmt.Sprintf("%s ended %s before %s began", s.Member(f.First), check.Lasted(f.By), s.Member(f.Second))
-	case fact.ListEither:
-		return fmt.Sprintf("%s and %s both appended to %s what no transaction read, so one of them came first: if it was %s",
-			s.Member(f.First), s.Member(f.Second), s.On(f.On), s.Member(f.First))
-	case fact.ListSession:
-		return fmt.Sprintf("%s and then %s are of one client, which had the answer to the first before it began the second",
-			s.Member(f.First), s.Member(f.Second))
-	case fact.ListSaw:
-		return fmt.Sprintf("%s read %s as %s, with %s of %s",
-			s.Member(f.Second), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Member(f.First))
-	case fact.ListBehind:
-		return fmt.Sprintf("%s appended %s to %s behind %s of %s",
-			s.Member(f.Second), s.listElement(f.Next), s.On(f.On), s.listElement(f.Element), s.Member(f.First))
-	case fact.ListMissed:
-		return fmt.Sprintf("%s read %s as %s, without %s, which %s appended",
-			s.Member(f.First), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Member(f.Second))
-	case fact.ListRangeMissed:
-		return fmt.Sprintf("%s read a range without %s, which %s made", s.Member(f.First), s.On(f.On), s.Member(f.Second))
-	case fact.ListDeleted:
-		if f.Wrote != "" {
-			return fmt.Sprintf("%s appended %s to %s, and %s deleted the list",
-				s.Member(f.First), s.listElement(f.Wrote), s.On(f.On), s.Member(f.Second))
-		}
-		return fmt.Sprintf("%s read %s as %s, and %s deleted the list",
-			s.Member(f.First), s.On(f.On), s.listOf(f.Read), s.Member(f.Second))
-	case fact.ListOverwritten:
-		return fmt.Sprintf("%s appended %s to %s, and %s wrote what is there in the end: %s",
-			s.Member(f.First), s.listElement(f.Element), s.On(f.On), s.Member(f.Second), s.listOf(f.End))
 	}
 	return ""
 }
@@ -187,11 +147,11 @@ const mostOfCycle = 4
 
 func (s Speaker) listCycle(f fact.ListCycle) string {
 	if len(f.Why) == 2 {
-		return s.Clause(f.Why[0]) + "; " + s.Clause(f.Why[1]) + ". So each must come before the other"
+		return s.bothBefore(f.Why)
 	}
 	if f.Length > mostOfCycle || len(f.Members) < f.Length {
 		return fmt.Sprintf("%s, beginning with %s, must each come before the next, and the last before the first",
-			check.Plural(f.Length, s.Words.One), s.Member(f.Members[0]))
+			check.Plural(f.Length, s.one()), s.Member(f.Members[0]))
 	}
 	var parts []string
 	for i, m := range f.Members {
@@ -200,132 +160,26 @@ func (s Speaker) listCycle(f fact.ListCycle) string {
 	return strings.Join(parts, ", ")
 }
 
-// listSteps returns the clause of an operation of a transaction.
-func (s Speaker) listSteps(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListAppended:
-		return fmt.Sprintf("append %s to %s", f.Element, s.On(f.On))
-	case fact.ListOwnRead:
-		if !f.Known {
-			return "read " + s.On(f.On)
-		}
-		return fmt.Sprintf("read %s: %s", s.On(f.On), s.listOf(f.Read))
-	case fact.ListDelete:
-		return "delete " + s.On(f.On)
-	case fact.ListRange:
-		return fmt.Sprintf("read all from %s to %s: found %s", s.On(f.Low), s.On(f.High), check.Plural(f.Found, "list"))
-	case fact.ListMore:
-		return fmt.Sprintf("and %s more", check.Group(f.Operations))
-	}
-	return ""
+// bothBefore describes a cycle of two transactions by its two dependencies.
+func (s Speaker) bothBefore(why []fact.Fact) string {
+	return s.Clause(why[0]) + "; " + s.Clause(why[1]) + ". So each must come before the other"
 }
 
-// listReasons returns the clause of a fact that decides a result or leaves it undecided.
-func (s Speaker) listReasons(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListsAgree:
-		if f.Prefixes {
-			return "each read of a list is a beginning of the same list, and each element was appended"
-		}
-		return "no two reads of a list contradict each other, and each element was appended"
-	case fact.ListsDurable:
-		if f.Overwritten {
-			return "the end state has each acknowledged append that no transaction overwrote after it had read the list without it"
-		}
-		return "the end state has each acknowledged append"
-	case fact.ListsNoGhost:
-		return "the end state has no element of an aborted transaction, and none that no transaction appended"
-	case fact.ListsOrdered:
-		return s.listsOrdered(f)
-	case fact.ListLevelHolds:
-		return "it holds"
-	case fact.ListBroken:
-		if f.Anomaly == "" {
-			return "not " + f.At + ", because a weaker level is broken: see the checks before"
-		}
-		return fmt.Sprintf("broken by the %s at %s", f.Anomaly, f.At)
-	case fact.ListNotRecorded:
-		if f.Reader == (fact.Member{}) {
-			return fmt.Sprintf("%s has %s in the end, and no append of it was recorded, but the recording is not complete",
-				s.On(f.On), s.listElement(f.Element))
-		}
-		return fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete",
-			s.Member(f.Reader), s.listElement(f.Element), s.On(f.On))
-	case fact.ListMakers:
-		if f.Unknown {
-			return fmt.Sprintf("%s was deleted, and it is not known which transaction of unknown outcome had made it",
-				s.On(f.On))
-		}
-		return fmt.Sprintf("%s was deleted, and no transaction made it", s.On(f.On))
-	case fact.ListDeletedTwice:
-		return fmt.Sprintf("%s and %s both deleted %s, and a list can be deleted only once",
-			s.Member(f.First), s.Member(f.Second), s.On(f.On))
-	}
-	return s.listOpen(f)
-}
-
-// listOpen returns the clause of a reason why a level is undecided.
-func (s Speaker) listOpen(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.ListUnreadRow:
-		return fmt.Sprintf("no transaction read what is at place %d of %s, and other elements are behind it",
-			f.Place, s.On(f.On))
-	case fact.ListPerhapsOverwritten:
-		return fmt.Sprintf("%s has no %s in the end, and it is not known whether it was overwritten or lost",
-			s.On(f.On), s.listElement(f.Element))
-	case fact.ListNoTimes:
-		return "the history has no times of one clock"
-	case fact.ListCausalOpen:
-		return "causal consistency of lists is decided only if a weaker level is broken or a stronger one holds"
-	case fact.ListClocks:
-		return fmt.Sprintf("nothing surely contradicts real time, but the clients' clocks are known only to within %s of each other",
-			check.Lasted(f.Within))
-	case fact.ListSameVersion:
-		return "transactions wrote over the same version of a list, and it is not known which of them was first"
-	case fact.ListBaseUnknown:
-		return "it is not recorded what a transaction had read of a list before it wrote the list"
-	case fact.ListUnreadAppends:
-		return "several transactions appended to one list what nobody read, and the search for their order came to its bound"
-	case fact.ListAbsent:
-		return "a list was read as absent, and the read may be from before it was made or from after it was deleted"
-	case fact.ListHistoryLacks:
-		return fmt.Sprintf("the history lacks %s %v and has later ones of its client: it is altered or damaged: restore it from a copy",
-			s.Words.One, f.Transaction)
-	case fact.ListHistoryRepeats:
-		return fmt.Sprintf("the history has %s %v twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
-			s.Words.One, f.Transaction)
-	}
-	return ""
-}
-
-func (s Speaker) listsOrdered(f fact.ListsOrdered) string {
-	switch {
-	case f.RealTime:
-		return "the order of all transactions agrees with real time"
-	case f.Sessions:
-		return "the order of all transactions agrees with the order of each client"
-	}
-	return fmt.Sprintf("%s, %s, no cycle",
-		check.Plural(f.Transactions, "committed "+s.Words.One), check.Plural(f.Dependencies, "dependency"))
-}
-
-// listRead returns a clause with the reader and the result of a read. Without a reader, the end state is the
-// reader.
-func (s Speaker) listRead(r fact.ListRead) string {
-	if r.Reader == (fact.Member{}) {
-		return fmt.Sprintf("%s is %s in the end", s.On(r.On), s.listOf(r.Read))
-	}
-	return fmt.Sprintf("%s as %s", s.listReadShort(r), s.listOf(r.Read))
-}
-
-func (s Speaker) listReadShort(r fact.ListRead) string {
-	if r.Reader == (fact.Member{}) {
+// listRead returns a clause with the reader and, unless it is to be short, the result of a read. Without a reader, the
+// end state is the reader.
+func (s Speaker) listRead(r fact.ListRead, short bool) string {
+	switch ended := r.Reader == (fact.Member{}); {
+	case ended && short:
 		return "the end state has " + s.On(r.On)
+	case ended:
+		return fmt.Sprintf("%s is %s in the end", s.On(r.On), s.listOf(r.Read))
+	case short:
+		return fmt.Sprintf("%s read %s", s.Member(r.Reader), s.On(r.On))
 	}
-	return fmt.Sprintf("%s read %s", s.Member(r.Reader), s.On(r.On))
+	return fmt.Sprintf("%s read %s as %s", s.Member(r.Reader), s.On(r.On), s.listOf(r.Read))
 }
 
-func (s Speaker) listElement(e fact.Element) string {
+func listElement(e fact.Element) string {
 	if e == "" {
 		return "nothing"
 	}
@@ -349,10 +203,7 @@ func (s Speaker) listOf(list fact.Elements) string {
 		texts = append(texts, "… "+check.Group(left)+" more")
 	}
 	for _, e := range list.Last[at:] {
-		if e == "" {
-			e = "nothing"
-		}
-		texts = append(texts, string(e))
+		texts = append(texts, cmp.Or(string(e), "nothing"))
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
 }

@@ -100,8 +100,8 @@ func listFacts() []fact.Fact {
 	}
 }
 
-// listClauses holds the clauses of listFacts, in the same order.
-var listClauses = []string{
+// listSentences holds the clauses of listFacts, in the same order.
+var listSentences = []string{
 	"transaction 1-2-3 read list 1-7 as [1-1-1.0, 1-4-5.0, 1-2-2.1], and no transaction appended element 1-4-5.0",
 	"list 1-7 has element 1-9-9.0 in the end, and no transaction appended it: [1-9-9.0]",
 	"list 1-7 with a text of 9 bytes, which no transaction writes",
@@ -183,14 +183,14 @@ var listClauses = []string{
 func TestListClauses(t *testing.T) {
 	s := Speaker{check.Words{One: "transaction"}}
 	facts := listFacts()
-	if len(facts) != len(listClauses) {
-		t.Fatalf("%d facts and %d clauses", len(facts), len(listClauses))
+	if len(facts) != len(listSentences) {
+		t.Fatalf("%d facts and %d clauses", len(facts), len(listSentences))
 	}
 	tested := map[string]bool{}
 	for i, f := range facts {
 		tested[reflect.TypeOf(f).Name()] = true
-		if got := s.Clause(f); got != listClauses[i] {
-			t.Errorf("%T: got %q, want %q", f, got, listClauses[i])
+		if got := s.Clause(f); got != listSentences[i] {
+			t.Errorf("%T: got %q, want %q", f, got, listSentences[i])
 		}
 	}
 	wantTested(t, "lists.go", tested)

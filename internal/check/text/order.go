@@ -7,116 +7,89 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
-	"stroppy/internal/history"
 )
 
-// order returns the clause of a fact about the order of transactions; empty for others.
+const (
+	garbageRead = "{Reader} read balance {Balance} at version {Version} of {Object}, where opening balance and "
+	oddRead     = "{Reader} read version {Version} of {Object} as made by "
+)
+
+var orderClauses = []wording{
+	{fact.ReadAs{}, "transaction {Reader id} read version {Version} of {Object} with the balance {Balance}, " +
+		"as made by {Writer or the load}"},
+	{fact.GarbageRead{Ended: true}, garbageRead + "{book} make {Want}: no transaction wrote that"},
+	{fact.GarbageRead{}, garbageRead + "recorded changes make {Want}: no transaction wrote that"},
+	{fact.OddRead{Fate: fact.NotApplied, Ended: true},
+		oddRead + "{Writer}, which was {Outcome!} and is not in the {book}"},
+	{fact.OddRead{Fate: fact.NotApplied, Ended: true},
+		oddRead + "{Writer}, which is of unknown outcome and is not in the {book}"},
+	{fact.OddRead{Fate: fact.NotApplied}, oddRead + "{Writer}, which was {Outcome!}"},
+	{fact.OddRead{Fate: fact.NotApplied}, oddRead + "{Writer}, which is of unknown outcome"},
+	{fact.OddRead{Fate: fact.Vanished, Ended: true},
+		oddRead + "{Writer}, which was acknowledged and is not in the {book}"},
+	{fact.OddRead{Fate: fact.Vanished}, oddRead + "{Writer}, which was acknowledged"},
+	{fact.OddRead{Fate: fact.AppliedAs, Aborted: true},
+		oddRead + "{Writer}, which was {Outcome}, and is in the {book} as the maker of version {As}"},
+	{fact.OddRead{Fate: fact.AppliedAs, Ended: true},
+		oddRead + "{Writer}, which made version {As} of it by the {book}"},
+	{fact.OddRead{Fate: fact.AppliedAs}, oddRead + "{Writer}, which made version {As} of it"},
+	{fact.OddRead{Fate: fact.AppliedLater},
+		oddRead + "{Writer}, which was applied there only later, as version {As}"},
+	{fact.OddRead{Fate: fact.MadeNot}, oddRead + "{Writer}, which did not make that version"},
+	{fact.OddRead{}, oddRead + "{Writer}, which no client sent"},
+	{fact.Component{}, "{By} is one of {All ,} transactions, each of which must come before all the others"},
+	{fact.Serial{}, "{Transactions committed transaction}, {Dependencies dependency}, no cycle"},
+	{fact.WithRealTime{}, "the order of all transactions agrees with real time"},
+	{fact.NotSerializable{},
+		"the history is not serializable, so it is not strictly serializable either: see the check serializable"},
+	{fact.NoOrder{}, "no transaction was applied, so there is no order"},
+}
+
+// order returns the clause of a fact about the order of transactions that needs more than a wording; empty for others.
 func (s Speaker) order(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LostUpdate:
 		return fmt.Sprintf("%s and %s both read version %d of %s and both made version %d, so the effect of one of them is gone",
 			s.Member(f.First), s.Member(f.Second), f.Version-1, s.On(f.Object), f.Version)
 	case fact.OddRead:
-		return s.oddRead(f)
-	case fact.ReadAs:
-		writer := "the load"
-		if f.Writer != 0 {
-			writer = s.id(f.Writer)
+		if f.Writer.ID == 0 {
+			return s.fill(oddRead+"the load, which made only version 0", f)
 		}
-		return fmt.Sprintf("transaction %v read version %d of %s with the balance %s, as made by %s", f.Reader, f.Version, s.On(f.Object), s.Amount(f.Balance), writer)
 	case fact.GarbageRead:
-		return s.garbageRead(f)
+		if f.Version == 0 {
+			return s.fill("{Reader} read balance {Balance} at version 0 of {Object}, whose opening balance is {Want}", f)
+		}
 	case fact.Dependency:
 		return s.dependency(f)
 	case fact.Cycle:
 		return s.cycle(f)
-	case fact.Component:
-		return fmt.Sprintf("%s is one of %s transactions, each of which must come before all the others", s.id(f.By), check.Group(f.All))
 	case fact.Operation:
 		return s.operation(f)
-	case fact.Serial:
-		return fmt.Sprintf("%s, %s, no cycle", check.Plural(f.Transactions, "committed transaction"), check.Plural(f.Dependencies, "dependency"))
-	case fact.WithRealTime:
-		return "the order of all transactions agrees with real time"
-	case fact.NotSerializable:
-		return "the history is not serializable, so it is not strictly serializable either: see the check serializable"
-	case fact.NoOrder:
-		return "no transaction was applied, so there is no order"
 	}
 	return ""
 }
 
-func (s Speaker) garbageRead(f fact.GarbageRead) string {
-	read := fmt.Sprintf("%s read balance %s at version %d of %s", s.Member(f.Reader), s.Amount(f.Balance), f.Version, s.On(f.Object))
-	switch {
-	case f.Version == 0:
-		return fmt.Sprintf("%s, whose opening balance is %s", read, s.Amount(f.Want))
-	case !f.Ended:
-		return fmt.Sprintf("%s, where opening balance and recorded changes make %s: no transaction wrote that", read, s.Amount(f.Want))
-	}
-	return fmt.Sprintf("%s, where opening balance and %s make %s: no transaction wrote that", read, s.book(), s.Amount(f.Want))
-}
-
-func (s Speaker) oddRead(f fact.OddRead) string {
-	read := fmt.Sprintf("%s read version %d of %s as made by ", s.Member(f.Reader), f.Version, s.On(f.Object))
-	if f.Writer.ID == 0 {
-		return read + "the load, which made only version 0"
-	}
-	return read + s.Member(f.Writer) + ", which " + s.fate(f)
-}
-
-// fate explains why a version should not have existed.
-func (s Speaker) fate(f fact.OddRead) string {
-	there := ""
-	if f.Ended {
-		there = " and is not in the " + s.book()
-	}
-	switch f.Fate {
-	case fact.NotApplied:
-		if f.Outcome == history.Unknown {
-			return "is of unknown outcome" + there
-		}
-		return "was " + f.Outcome.String() + there
-	case fact.Vanished:
-		return "was acknowledged" + there
-	case fact.AppliedAs:
-		if f.Aborted {
-			return fmt.Sprintf("was %v, and is in the %s as the maker of version %d", f.Outcome, s.book(), f.As)
-		}
-		made := fmt.Sprintf("made version %d of it", f.As)
-		if f.Ended {
-			made += " by the " + s.book()
-		}
-		return made
-	case fact.AppliedLater:
-		return fmt.Sprintf("was applied there only later, as version %d", f.As)
-	case fact.MadeNot:
-		return "did not make that version"
-	}
-	return "no client sent"
-}
-
 // dependency states one step, starting with the transaction that must come first.
 func (s Speaker) dependency(f fact.Dependency) string {
-	from, to := s.Member(f.From), s.Member(f.To)
 	did, then := "made", "read"
 	switch f.Kind {
 	case "predicate":
 		if f.Low != 0 {
-			return fmt.Sprintf("%s read by predicate and did not find %s among the accounts under %s, which %s brought under it", from, s.On(f.Object), s.Amount(f.Low), to)
+			return s.fill("{From} read by predicate and did not find {Object} among the accounts under {Low}, "+
+				"which {To} brought under it", f)
 		}
-		return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, s.On(f.Object), to)
+		return s.fill("{From} read by predicate and did not find {Object}, which {To} opened", f)
 	case check.RealTime.String():
-		return fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(f.Apart), to)
+		return s.fill("{From} had ended {Apart} before {To} began", f)
 	case check.ReadWrite.String():
 		did, then = "read", "overwrote"
 	case check.WriteWrite.String():
 		then = "overwrote"
 	}
 	if f.Object == "" {
-		return fmt.Sprintf("%s %s a version that %s %s", from, did, to, then)
+		return s.fill("{From} "+did+" a version that {To} "+then, f)
 	}
-	return fmt.Sprintf("%s %s version %d of %s, which %s %s", from, did, f.Version, s.On(f.Object), to, then)
+	return s.fill("{From} "+did+" version {Version} of {Object}, which {To} "+then, f)
 }
 
 func anti(d fact.Dependency) bool { return d.Kind == check.ReadWrite.String() || d.Kind == "predicate" }

@@ -9,13 +9,16 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// replicas returns the clause of a fact about the content of single nodes; empty for others.
+var replicaClauses = []wording{
+	{fact.ReplicaUnread{}, "{Node} could not be read: {Problem}"},
+	{fact.ReplicasSame{}, "{Nodes node was} read one by one, with the same end state on each"},
+}
+
+// replicas returns the clause of a fact about single nodes that needs more than a wording; empty for others.
 func (s Speaker) replicas(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ReplicaDiffers:
 		return s.replicaDiffers(&f)
-	case fact.ReplicaUnread:
-		return fmt.Sprintf("%s could not be read: %s", f.Node, f.Problem)
 	case fact.ReplicasOpen:
 		var parts []string
 		for i := range f.Unread {
@@ -25,8 +28,6 @@ func (s Speaker) replicas(f fact.Fact) string {
 			parts = append(parts, s.Clause(f.Late[i]))
 		}
 		return strings.Join(parts, "; ")
-	case fact.ReplicasSame:
-		return fmt.Sprintf("%s read one by one, with the same end state on each", areOf(uint64(f.Nodes), "node"))
 	}
 	return ""
 }
@@ -42,9 +43,7 @@ func (s Speaker) replicaDiffers(f *fact.ReplicaDiffers) string {
 	}
 	what := cmp.Or(strings.Join(parts, "; "), f.Text)
 	if what == "" {
-		what = fmt.Sprintf("it has %s and %s, and the cluster has %s and %s",
-			check.Plural(f.Objects, "object"), check.Plural(f.Rows, "row"),
-			check.Group(f.ClusterObjects), check.Group(f.ClusterRows))
+		what = s.fill("it has {Objects object} and {Rows row}, and the cluster has {ClusterObjects ,} and {ClusterRows ,}", *f)
 	}
 	text := fmt.Sprintf("%s holds another state than %s: %s", f.Node, cmp.Or(same, "the cluster"), what)
 	if f.Late {

@@ -7,21 +7,22 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// run returns the clause of a fact about a run as a whole; empty for others.
+var runClauses = []wording{
+	{fact.HealsUnknown{}, "the run was cut off, so it is not known what was healed"},
+}
+
+// run returns the clause of a fact about a run as a whole that needs more than a wording; empty for others.
 func (s Speaker) run(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.FaultTrouble:
 		return faultTrouble(f)
 	case fact.FaultsDone:
-		text := check.Plural(f.Done, "fault") + " were injected, seen by their effect, and healed"
 		if f.Done == 1 {
-			text = "1 fault was injected, seen by its effect, and healed"
+			return "1 fault was injected, seen by its effect, and healed" + skipped(f.Skipped)
 		}
-		return text + skipped(f.Skipped)
+		return s.fill("{Done fault} were injected, seen by their effect, and healed", f) + skipped(f.Skipped)
 	case fact.NoFaultDone:
 		return "no fault of the script was injected" + skipped(f.Skipped)
-	case fact.HealsUnknown:
-		return "the run was cut off, so it is not known what was healed"
 	case fact.OfRun:
 		return fmt.Sprintf("run %s: %s", f.Run, s.Clause(f.What))
 	}

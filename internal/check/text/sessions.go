@@ -1,146 +1,104 @@
 package text
 
 import (
-	"fmt"
 	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
 )
 
-// sessions returns the clause of a fact of a history of sessions; empty for others.
-func (s Speaker) sessions(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.sessionViolations, s.sessionEdges, sessionReasons} {
-		if text := clause(f); text != "" {
-			return text
-		}
-	}
-	return ""
+var sessionClauses = []wording{
+	// violations
+	{fact.SessionRead{Wrong: fact.ThinAir}, "{Reader} read {Value} from {Object}, which nobody wrote"},
+	{fact.SessionRead{Wrong: fact.OfAborted},
+		"{Reader} read {Value} from {Object}, which only an aborted transaction wrote"},
+	{fact.SessionRead{Wrong: fact.Intermediate},
+		"{Reader} read {Value} from {Object}, which {Writer} overwrote before it committed"},
+	{fact.SessionRead{Wrong: fact.FutureOwn}, "{Reader} read {Value} from {Object} before it wrote that value itself"},
+	{fact.SessionRead{}, "{Reader} read {Value} from {Object} after it had written {Own} there itself"},
+	{fact.SessionCircle{Order: fact.OfSessions},
+		"{By} must come before itself, by its reads and the order of sessions"},
+	{fact.SessionCircle{Order: fact.OfRealTime}, "{By} must come before itself, by its reads and real time"},
+	{fact.SessionCircle{}, "{By} must come before itself, by its reads"},
+	{fact.SessionLostUpdate{}, "{First} and {Second} both read {Value} from {Object} and wrote it"},
+	{fact.SessionNoOrder{}, "every order of {Pairs pair} of writes leads to a cycle"},
+
+	// edges of a cycle
+	{fact.SessionInitial{}, "the initial state comes before {Second}"},
+	{fact.SessionTime{Order: fact.OfSessions}, "{First} comes before {Second} in their session"},
+	{fact.SessionTime{}, "{First} ended {Apart!} before {Second} began"},
+	{fact.SessionTime{}, "{First} ended before {Second} began"},
+	{fact.SessionReadOf{}, "{Reader} read {Value} of {Writer} from {Object}"},
+	{fact.SessionOverwrote{}, "{Reader} read {Value} from {Object}, and {Writer} wrote {Made} over it"},
+	{fact.SessionReplaced{}, "{First} wrote {Value} to {Object}, and {Second} wrote {Made} over it"},
+	{fact.SessionBefore{}, "{First} comes before {Second}"},
+
+	// how a level is decided, or why it is not
+	{fact.SessionHolds{}, "the transactions have an order that {Level} allows"},
+	{fact.SessionBroken{}, "broken by the {Anomaly!} at {At}"},
+	{fact.SessionBroken{}, "broken by what breaks {At}"},
+	{fact.SessionWritesOpen{},
+		"the reads do not show the order of some writes, and the search for an order reached its bound"},
+	{fact.SessionNoTimes{}, "the history does not say which transactions ended before others began"},
 }
 
-// sessionViolations returns the clause of a fact that breaks a level.
-func (s Speaker) sessionViolations(f fact.Fact) string {
+// sessions returns the clause of a fact of a history of sessions that needs more than a wording; empty for others.
+func (s Speaker) sessions(f fact.Fact) string {
 	switch f := f.(type) {
-	case fact.SessionRead:
-		return s.sessionRead(f)
 	case fact.SessionMissed:
 		return s.sessionMissed(f)
-	case fact.SessionCircle:
-		by := map[fact.TimeOrder]string{fact.OfSessions: " and the order of sessions", fact.OfRealTime: " and real time"}
-		return fmt.Sprintf("%s must come before itself, by its reads%s", s.Member(f.By), by[f.Order])
-	case fact.SessionLostUpdate:
-		return fmt.Sprintf("%s and %s both read %s from %s and wrote it",
-			s.Member(f.First), s.Member(f.Second), f.Value, s.On(f.Object))
 	case fact.SessionCycle:
 		if len(f.Why) == 2 {
-			return s.Clause(f.Why[0]) + "; " + s.Clause(f.Why[1]) + ". So each must come before the other"
+			return s.bothBefore(f.Why)
 		}
-		return fmt.Sprintf("%s must come before itself, through %s", s.Member(f.By), check.Plural(f.Length, "dependency"))
+		return s.fill("{By} must come before itself, through {Length dependency}", f)
 	case fact.SessionEitherOrder:
 		return s.sessionEitherOrder(f)
-	case fact.SessionNoOrder:
-		return fmt.Sprintf("every order of %s of writes leads to a cycle", check.Plural(f.Pairs, "pair"))
 	}
 	return ""
-}
-
-func (s Speaker) sessionRead(f fact.SessionRead) string {
-	text := fmt.Sprintf("%s read %s from %s", s.Member(f.Reader), f.Value, s.On(f.Object))
-	switch f.Wrong {
-	case fact.ThinAir:
-		return text + ", which nobody wrote"
-	case fact.OfAborted:
-		return text + ", which only an aborted transaction wrote"
-	case fact.Intermediate:
-		return text + fmt.Sprintf(", which %s overwrote before it committed", s.Member(*f.Writer))
-	case fact.FutureOwn:
-		return text + " before it wrote that value itself"
-	}
-	return text + fmt.Sprintf(" after it had written %s there itself", f.Own)
 }
 
 func (s Speaker) sessionMissed(f fact.SessionMissed) string {
-	by := "which nobody wrote"
+	text := "{Reader} read {Value} from {Object} (which nobody wrote)"
 	if f.Writer != nil {
-		by = "written by " + s.Member(*f.Writer)
+		text = "{Reader} read {Value} from {Object} (written by {Writer})"
 	}
-	text := fmt.Sprintf("%s read %s from %s (%s) and missed %s (written by %s), although ",
-		s.Member(f.Reader), f.Value, s.On(f.Object), by, f.Missed, s.Member(f.By))
+	text += " and missed {Missed} (written by {By}), although "
 	switch {
 	case f.Session:
-		text += fmt.Sprintf("%s comes before %s in their session", s.Member(f.By), s.Member(f.Reader))
+		text += "{By} comes before {Reader} in their session"
 	case f.AlsoObject != "":
-		text += fmt.Sprintf("it also read %s of %s from %s", f.AlsoValue, s.Member(f.By), s.On(f.AlsoObject))
+		text += "it also read {AlsoValue} of {By} from {AlsoObject}"
 	default:
-		text += fmt.Sprintf("%s comes before %s through the reads of others", s.Member(f.By), s.Member(f.Reader))
+		text += "{By} comes before {Reader} through the reads of others"
 	}
 	if f.Length > 2 {
-		text += fmt.Sprintf("; this leads to a cycle of %s", check.Plural(f.Length, "transaction"))
+		text += "; this leads to a cycle of {Length transaction}"
 	}
-	return text
+	return s.fill(text, f)
 }
 
 func (s Speaker) sessionEitherOrder(f fact.SessionEitherOrder) string {
-	text := s.Clause(f.Cycle)
-	var otherwise []string
-	for _, step := range f.Otherwise {
-		otherwise = append(otherwise, s.Clause(step))
-	}
-	order := fmt.Sprintf("%s was written to %s before %s", f.Earlier, s.On(f.Object), f.Later)
+	text, otherwise := s.Clause(f.Cycle), s.all(f.Otherwise)
+	order := s.fill("{Earlier} was written to {Object} before {Later}", f)
 	switch {
-	case len(otherwise) == 0:
+	case otherwise == "":
 	case f.Forced:
-		text += fmt.Sprintf(". %s, because otherwise: %s", check.Capital(order), strings.Join(otherwise, "; "))
+		text += ". " + check.Capital(order) + ", because otherwise: " + otherwise
 	default:
-		text += fmt.Sprintf(". This follows if %s. Otherwise: %s", order, strings.Join(otherwise, "; "))
+		text += ". This follows if " + order + ". Otherwise: " + otherwise
 	}
 	if f.More > 0 {
-		text += fmt.Sprintf(". The order of %s of writes changes nothing", check.Plural(f.More, "more pair"))
+		text += s.fill(". The order of {More more pair} of writes changes nothing", f)
 	}
 	return text
 }
 
-// sessionEdges returns the clause of an edge of a cycle.
-func (s Speaker) sessionEdges(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.SessionInitial:
-		return "the initial state comes before " + s.Member(f.Second)
-	case fact.SessionTime:
-		switch {
-		case f.Order == fact.OfSessions:
-			return fmt.Sprintf("%s comes before %s in their session", s.Member(f.First), s.Member(f.Second))
-		case f.Apart > 0:
-			return fmt.Sprintf("%s ended %s before %s began", s.Member(f.First), check.Lasted(f.Apart), s.Member(f.Second))
-		}
-		return fmt.Sprintf("%s ended before %s began", s.Member(f.First), s.Member(f.Second))
-	case fact.SessionReadOf:
-		return fmt.Sprintf("%s read %s of %s from %s", s.Member(f.Reader), f.Value, s.Member(f.Writer), s.On(f.Object))
-	case fact.SessionOverwrote:
-		return fmt.Sprintf("%s read %s from %s, and %s wrote %s over it",
-			s.Member(f.Reader), f.Value, s.On(f.Object), s.Member(f.Writer), f.Made)
-	case fact.SessionReplaced:
-		return fmt.Sprintf("%s wrote %s to %s, and %s wrote %s over it",
-			s.Member(f.First), f.Value, s.On(f.Object), s.Member(f.Second), f.Made)
-	case fact.SessionBefore:
-		return fmt.Sprintf("%s comes before %s", s.Member(f.First), s.Member(f.Second))
+// all returns the clauses of several facts.
+func (s Speaker) all(facts []fact.Fact) string {
+	var list []string
+	for _, f := range facts {
+		list = append(list, s.Clause(f))
 	}
-	return ""
-}
-
-// sessionReasons returns the clause of a fact that decides a level or leaves it undecided.
-func sessionReasons(f fact.Fact) string {
-	switch f := f.(type) {
-	case fact.SessionHolds:
-		return "the transactions have an order that " + f.Level + " allows"
-	case fact.SessionBroken:
-		if f.Anomaly == "" {
-			return "broken by what breaks " + f.At
-		}
-		return fmt.Sprintf("broken by the %s at %s", f.Anomaly, f.At)
-	case fact.SessionWritesOpen:
-		return "the reads do not show the order of some writes, and the search for an order reached its bound"
-	case fact.SessionNoTimes:
-		return "the history does not say which transactions ended before others began"
-	}
-	return ""
+	return strings.Join(list, "; ")
 }

@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/history"
 )
 
 // Speaker writes sentences with the nouns of one workload. Sentences begin with a capital letter and end with
@@ -67,62 +68,62 @@ func (s Speaker) Finding(f *check.Finding) string {
 // title returns the heading of a finding, with the count, if findings of this kind have one. If listed is
 // true, the IDs of the transactions follow the heading, and no instance does.
 func (s Speaker) title(f *check.Finding) (title string, listed bool) {
-	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals, s.titleOfRegisters, s.titleOfLogs, s.titleOfLists} {
-		if title, listed := of(f); title != "" {
-			return title, listed
-		}
+	if title := s.say(listings(), f.Instances[0], f.Count); title != "" {
+		return title, true
 	}
-	return "", false
+	return s.say(headings(), f.Instances[0], f.Count), false
 }
 
 // Clause returns a fact as a part of a sentence.
 func (s Speaker) Clause(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.common, s.books, s.presence, s.groups, s.order, s.run, s.registers, s.logs, s.replicas, s.lists, s.sessions} {
+	for _, clause := range []func(fact.Fact) string{s.common, s.totals, s.order, s.run, s.registers, s.logs, s.replicas, s.lists, s.sessions} {
 		if text := clause(f); text != "" {
 			return text
 		}
 	}
+	if text := s.say(clauses(), f, 0); text != "" {
+		return text
+	}
 	panic(fmt.Sprintf("check/text has no sentence for %T", f))
 }
 
-// common returns the clause of a fact that any check may state; empty for others.
+var commonClauses = []wording{
+	{fact.NoEnd{}, "run {Run!} may have gone on after the end state was downloaded; give --db to download it now"},
+	{fact.NoEnd{}, "the end state was not downloaded; give --db"},
+	{fact.NoHistory{}, "there is no history of what the clients did; give the run's directory"},
+	{fact.CutOff{}, "the recording was cut off, so what was sent last is not known"},
+	{fact.Part{}, "{Of one} are too many to examine each of them; the {Transactions ,} that touch {Accounts account} " +
+		"show no violation"},
+	{fact.Unreadable{}, "{Problem}"},
+	{fact.Clocks{}, "nothing surely contradicts real time, but the clients' clocks are known only to within {Within} " +
+		"of each other, which is too coarse for {N Noun}"},
+	{fact.ClocksApart{},
+		"within each clock the order agrees with real time, but the {Clocks} clocks of the clients were not compared"},
+	{fact.Nothing{}, "no {Noun} was {Verb}"},
+}
+
+// common returns the clause of a fact of any check that needs more than a wording; empty for others.
 func (s Speaker) common(f fact.Fact) string {
 	switch f := f.(type) {
-	case fact.NoEnd:
-		if f.Run != 0 {
-			return fmt.Sprintf("run %d may have gone on after the end state was downloaded; give --db to download it now", f.Run)
-		}
-		return "the end state was not downloaded; give --db"
-	case fact.NoHistory:
-		return "there is no history of what the clients did; give the run's directory"
-	case fact.CutOff:
-		return "the recording was cut off, so what was sent last is not known"
-	case fact.Part:
-		return fmt.Sprintf("%s are too many to examine each of them; the %s that touch %s show no violation",
-			check.Plural(f.Of, s.one()), check.Group(f.Transactions), check.Plural(f.Accounts, "account"))
-	case fact.Unreadable:
-		return f.Problem
 	case fact.OtherRuns:
-		return s.otherRuns(f)
-	case fact.Clocks:
-		return fmt.Sprintf("nothing surely contradicts real time, but the clients' clocks are known only to within %s of each other, which is too coarse for %s",
-			check.Lasted(f.Within), check.Plural(f.N, f.Noun))
-	case fact.ClocksApart:
-		return fmt.Sprintf("within each clock the order agrees with real time, but the %d clocks of the clients were not compared", f.Clocks)
-	case fact.Nothing:
-		return "no " + f.Noun + " was " + f.Verb
+		return s.fill("the {book} has {Count one} of ", f) + otherRuns(f.Runs, f.More)
+	case fact.RegisterOtherRuns:
+		return "values were read of " + otherRuns(f.Runs, f.More)
 	}
 	return ""
 }
 
-func (s Speaker) otherRuns(f fact.OtherRuns) string {
-	has := fmt.Sprintf("the %s has %s of", s.book(), check.Plural(f.Count, s.one()))
-	if len(f.Runs) == 1 && f.More == 0 {
-		return fmt.Sprintf("%s run %d, whose recording was not given: give its directory too", has, f.Runs[0])
+// otherRuns names runs without a recording, of which more are not listed.
+func otherRuns(runs []uint64, more int) string {
+	if len(runs) == 1 && more == 0 {
+		return fmt.Sprintf("run %d, whose recording was not given: give its directory too", runs[0])
 	}
-	runs := joined(check.Texts(f.Runs), len(f.Runs)+f.More)
-	return has + " the runs " + runs + ", whose recordings were not given: give their directories too"
+	return fmt.Sprintf("the runs %s, whose recordings were not given: give their directories too",
+		joined(check.Texts(runs), len(runs)+more))
 }
+
+// id formats a transaction with the workload's general noun.
+func (s Speaker) id(id history.ID) string { return s.Member(fact.Member{ID: id}) }
 
 // one returns the noun for a transaction.
 func (s Speaker) one() string { return cmp.Or(s.Words.One, "transaction") }

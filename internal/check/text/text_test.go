@@ -6,6 +6,9 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +19,26 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestEveryFactHasASentence checks that each kind of fact in package fact is a case of a switch in this
-// package.
+// TestWordingsNameFields checks that each name in braces is a field of the fact or a noun of the workload.
+func TestWordingsNameFields(t *testing.T) {
+	for _, kinds := range []map[reflect.Type][]wording{clauses(), headings(), listings()} {
+		for kind, list := range kinds {
+			for _, w := range list {
+				for _, name := range regexp.MustCompile(`\{([^ !}]*)`).FindAllStringSubmatch(w.text, -1) {
+					if _, field := kind.FieldByName(name[1]); !field && !slices.Contains([]string{"#", "one", "book", "part"}, name[1]) {
+						t.Errorf("%v has no field %s: %s", kind, name[1], w.text)
+					}
+				}
+			}
+			if last := list[len(list)-1]; !reflect.ValueOf(last.of).IsZero() {
+				t.Errorf("no wording of %v applies to all facts", kind)
+			}
+		}
+	}
+}
+
+// TestEveryFactHasASentence checks that each kind of fact in package fact has a wording without a condition, or is a
+// case of a switch in this package.
 func TestEveryFactHasASentence(t *testing.T) {
 	var source strings.Builder
 	files, err := filepath.Glob("*.go")
@@ -48,7 +69,8 @@ func TestEveryFactHasASentence(t *testing.T) {
 			}
 			kinds++
 			kind := f.Recv.List[0].Type.(*ast.Ident).Name
-			if !strings.Contains(source.String(), "fact."+kind+":") && !strings.Contains(source.String(), "fact."+kind+",") {
+			if !strings.Contains(source.String(), "\t{fact."+kind+"{}, ") && !strings.Contains(source.String(), "\t{fact."+kind+"{},\n") &&
+				!strings.Contains(source.String(), "case fact."+kind+":") {
 				t.Errorf("no sentence for fact.%s", kind)
 			}
 		}

@@ -257,18 +257,18 @@ func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
 	}
-	p, _, _ := s.walk(s.first, func(blockRead) error { return nil })
+	p, _, _ := s.walk(s.first, func(Block) error { return nil })
 	return p
 }
 
 // walk calls do for every complete block from an offset on, without the payload, until the first error. It
 // returns the kind and the offset of what follows.
-func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, offset int64, err error) {
+func (s *blockSource) walk(from int64, do func(b Block) error) (p place, offset int64, err error) {
 	var w window
 	for offset = from; ; {
 		p, h, err := s.at(offset, &w)
 		if err == nil && p == atBlock {
-			err = do(blockRead{head: h, offset: offset})
+			err = do(Block{h.Client, h.Records, h.Length, offset, h.Sum, h.Check})
 		}
 		if err != nil || p != atBlock {
 			return p, offset, err
@@ -277,31 +277,15 @@ func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, off
 	}
 }
 
-// readPayload reads a block's payload and verifies its checksum.
-func (s *blockSource) readPayload(b blockRead) error {
-	err := s.read(b.payload, b.offset+blockHeadSize)
-	if err == nil && checksum(b.payload) != b.Sum {
-		err = s.damaged(b.offset, BadChecksum, "the checksum of the block is wrong")
-	}
-	return err
-}
-
-// blockRead is one block that was read.
-type blockRead struct {
-	head
-	offset  int64
-	payload []byte // valid until the next block
-}
-
 // errEnough ends a loop over blocks or records early, without a fault in the file.
 var errEnough = errors.New("the reader has enough")
 
 // heads calls do for every complete block, without the payload, until the first error. It returns this error and
 // the offset of the block. Damage of a head and a contradiction with the footer are errors too.
-func (s *blockSource) heads(do func(b blockRead) error) (offset int64, err error) {
+func (s *blockSource) heads(do func(b Block) error) (offset int64, err error) {
 	seen := startSums(s.preamble)
-	p, offset, err := s.walk(s.first, func(b blockRead) error {
-		seen.add(b.Check, b.Records)
+	p, offset, err := s.walk(s.first, func(b Block) error {
+		seen.add(b.check, b.Records)
 		return do(b)
 	})
 	if err == nil && p == atFooter {

@@ -12,11 +12,8 @@ type Block struct {
 	Length  uint32 // of the payload, in bytes
 	Offset  int64  // of the block in the file, in bytes
 
-	sum uint32 // of the payload
-}
-
-func (b blockRead) block() Block {
-	return Block{Client: b.Client, Records: b.Records, Length: b.Length, Offset: b.offset, sum: b.Sum}
+	sum   uint32 // of the payload
+	check uint32 // of the head
 }
 
 // Blocks yields every complete block in the order of the file. It reads only the heads. It yields an error
@@ -25,8 +22,8 @@ func (b blockRead) block() Block {
 func (r *Reader) Blocks() iter.Seq2[Block, error] { return r.source.blocks }
 
 func (s *blockSource) blocks(yield func(Block, error) bool) {
-	_, err := s.heads(func(b blockRead) error {
-		if !yield(b.block(), nil) {
+	_, err := s.heads(func(b Block) error {
+		if !yield(b, nil) {
 			return errEnough
 		}
 		return nil
@@ -41,8 +38,12 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 	if int(b.Length) > cap(buffer) {
 		buffer = make([]byte, b.Length)
 	}
-	read := blockRead{head: head{Length: b.Length, Sum: b.sum}, offset: b.Offset, payload: buffer[:b.Length]}
-	return read.payload, s.readPayload(read)
+	payload := buffer[:b.Length]
+	err := s.read(payload, b.Offset+blockHeadSize)
+	if err == nil && checksum(payload) != b.sum {
+		err = s.damaged(b.Offset, BadChecksum, "the checksum of the block is wrong")
+	}
+	return payload, err
 }
 
 // Cursor reads the transactions of one block after another. A Cursor must not be used by several goroutines

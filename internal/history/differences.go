@@ -107,12 +107,12 @@ func (d *decoder) differences(tx *Transaction, ops []Op) {
 
 // earlierReads finds the transactions that records of differences refer to. Several goroutines may use it.
 type earlierReads struct {
-	mutex   sync.Mutex
-	walked  int64            // end of the part of the file that was walked
-	last    map[uint32]Block // by client: the last block up to there
-	before  map[int64]Block  // by offset: the client's previous block, if it has one record
-	recent  []recentRead     // the transactions read last
-	scratch [][]Op           // unused memory
+	mutex  sync.Mutex
+	walked int64            // end of the part of the file that was walked
+	last   map[uint32]Block // by client: the last block up to there
+	before map[int64]Block  // by offset: the client's previous block, if it has one record
+	recent []recentRead     // the transactions read last
+	unused Memory[Op]
 }
 
 // recentRead is the transaction of a block.
@@ -175,11 +175,11 @@ func (e *earlierReads) previous(s *blockSource, offset int64) (Block, bool) {
 	if err != nil {
 		return Block{}, false
 	}
-	_, e.walked, _ = now.walk(e.walked, func(b blockRead) error { // readers of the blocks report their damage
+	_, e.walked, _ = now.walk(e.walked, func(b Block) error { // readers of the blocks report their damage
 		if before, ok := e.last[b.Client]; ok && before.Records == 1 {
-			e.before[b.offset] = before
+			e.before[b.Offset] = before
 		}
-		e.last[b.Client] = b.block()
+		e.last[b.Client] = b
 		return nil
 	})
 	b, ok := e.before[offset]
@@ -215,7 +215,7 @@ func (e *earlierReads) read(s *blockSource, b Block) bool {
 		}
 		return append(ops[:0], found.ops...), true
 	}}
-	tx.Ops = e.room(0)
+	tx.Ops = e.unused.Take(0)
 	d.transaction(&tx, &c)
 	if d.bad || b.Records != 1 {
 		return false
@@ -224,20 +224,10 @@ func (e *earlierReads) read(s *blockSource, b Block) bool {
 	return true
 }
 
-// room returns unused memory.
-func (e *earlierReads) room(n int) []Op {
-	if len(e.scratch) > 0 {
-		ops := e.scratch[len(e.scratch)-1]
-		e.scratch = e.scratch[:len(e.scratch)-1]
-		return ops[:0]
-	}
-	return make([]Op, 0, n)
-}
-
 // keep stores the operations of a transaction without a copy.
 func (e *earlierReads) keep(offset int64, id ID, ops []Op) {
 	if len(e.recent) == mostRecent {
-		e.scratch = append(e.scratch, e.recent[0].ops)
+		e.unused.Put(e.recent[0].ops)
 		e.recent = slices.Delete(e.recent, 0, 1)
 	}
 	e.recent = append(e.recent, recentRead{offset, id, ops})
@@ -248,6 +238,6 @@ func (e *earlierReads) note(offset int64, tx *Transaction) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	if e.find(offset) == nil {
-		e.keep(offset, tx.ID, append(e.room(len(tx.Ops)), tx.Ops...))
+		e.keep(offset, tx.ID, append(e.unused.Take(len(tx.Ops)), tx.Ops...))
 	}
 }

@@ -379,22 +379,22 @@ func rows[T any](s *blockSource, take func(d *decoder, last, row *T)) iter.Seq2[
 // readUnexpected reads only the blocks with unexpected rows.
 func (e *End) readUnexpected() error {
 	s := e.objects
-	_, _, err := s.walk(s.first, func(b blockRead) error {
+	_, _, err := s.walk(s.first, func(b Block) error {
 		if b.Client != unexpectedBlock {
 			return nil
 		}
-		b.payload = make([]byte, b.Length)
-		if err := s.readPayload(b); err != nil {
+		payload, err := s.payload(b, nil)
+		if err != nil {
 			return err
 		}
-		d := decoder{b: b.payload}
+		d := decoder{b: payload}
 		for record := range int(b.Records) {
 			if e.unexpected = append(e.unexpected, d.text()); d.bad {
-				return s.senseless(b.offset, record, b.Records)
+				return s.senseless(b.Offset, record, b.Records)
 			}
 		}
 		if d.left() > 0 {
-			return s.overfull(b.offset, b.Records)
+			return s.overfull(b.Offset, b.Records)
 		}
 		return nil
 	})

@@ -27,9 +27,9 @@ func (t *Tail) Blocks() (list []Block, complete bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	p, offset, err := now.walk(t.offset, func(b blockRead) error {
-		list = append(list, b.block())
-		t.seen.add(b.Check, b.Records)
+	p, offset, err := now.walk(t.offset, func(b Block) error {
+		list = append(list, b)
+		t.seen.add(b.check, b.Records)
 		return nil
 	})
 	t.offset = offset

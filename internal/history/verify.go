@@ -178,14 +178,10 @@ func (m *manifest) clocks(dir string) error {
 	return nil
 }
 
-// seenBlock is verify's record of a block.
+// seenBlock is a verified block.
 type seenBlock struct {
-	offset  int64
-	first   ID // the first transaction; 0 for an end state
-	client  uint32
-	length  uint32
-	records uint32
-	sum     uint32
+	Block
+	first ID // the first transaction; 0 for an end state
 }
 
 // verify reads the whole file and returns its blocks in order, or the first damage.
@@ -199,7 +195,7 @@ func (s *blockSource) verify(ctx stdcontext.Context, workers int) (seen []seenBl
 		if buffers[worker], err = s.payload(b, buffers[worker]); err != nil {
 			return err
 		}
-		one := seenBlock{offset: b.Offset, client: b.Client, length: b.Length, records: b.Records, sum: b.sum}
+		one := seenBlock{Block: b}
 		if s.contents == transactions && b.Records > 0 {
 			if one.first, err = s.firstOf(b, buffers[worker]); err != nil {
 				return err
@@ -213,7 +209,7 @@ func (s *blockSource) verify(ctx stdcontext.Context, workers int) (seen []seenBl
 	if err == nil && ctx.Err() != nil {
 		err = stdcontext.Cause(ctx)
 	}
-	slices.SortFunc(seen, func(a, b seenBlock) int { return cmp.Compare(a.offset, b.offset) })
+	slices.SortFunc(seen, func(a, b seenBlock) int { return cmp.Compare(a.Offset, b.Offset) })
 	return seen, err
 }
 
@@ -237,7 +233,7 @@ func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
 	for _, b := range seen {
 		if b.first.Run() != run {
 			what := fmt.Sprintf("the history is of run %d and holds transaction %v", run, b.first)
-			return s.damaged(b.offset, BadRecord, what)
+			return s.damaged(b.Offset, BadRecord, what)
 		}
 		client := b.first &^ (1<<SequenceBits - 1)
 		want, known := next[client]
@@ -245,9 +241,9 @@ func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
 			want = client + ID(min(1, b.first.Sequence()))
 		}
 		if b.first != want {
-			return s.gap(b.offset, want, b.first)
+			return s.gap(b.Offset, want, b.first)
 		}
-		next[client] = b.first + ID(b.records)
+		next[client] = b.first + ID(b.Records)
 	}
 	return nil
 }
@@ -258,17 +254,17 @@ func (s *blockSource) repeated(seen []seenBlock) error {
 	type content struct{ length, records, sum uint32 }
 	at := map[content]seenBlock{}
 	for _, b := range seen {
-		c := content{b.length, b.records, b.sum}
+		c := content{b.Length, b.Records, b.sum}
 		other, again := at[c]
-		if again && b.client == rowBlock {
-			first, second := make([]byte, b.length), make([]byte, b.length)
-			err := errors.Join(s.read(first, other.offset+blockHeadSize), s.read(second, b.offset+blockHeadSize))
+		if again && b.Client == rowBlock {
+			first, second := make([]byte, b.Length), make([]byte, b.Length)
+			err := errors.Join(s.read(first, other.Offset+blockHeadSize), s.read(second, b.Offset+blockHeadSize))
 			if err != nil {
 				return err
 			}
 			if bytes.Equal(first, second) {
-				what := fmt.Sprintf("the block is that at offset %d once more", other.offset)
-				return s.damaged(b.offset, Repeated, what)
+				what := fmt.Sprintf("the block is that at offset %d once more", other.Offset)
+				return s.damaged(b.Offset, Repeated, what)
 			}
 		}
 		at[c] = b

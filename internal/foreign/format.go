@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/sessions"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -57,17 +58,7 @@ type Written struct {
 }
 
 // InputError describes an error in a given history in one sentence.
-type InputError struct {
-	Line int // from 1; 0: of no line in particular
-	What string
-}
-
-func (e *InputError) Error() string {
-	if e.Line == 0 {
-		return e.What
-	}
-	return fmt.Sprintf("line %d: %s", e.Line, e.What)
-}
+type InputError = sessions.InputError
 
 // Level parses the name of a level. An empty name is Unknown.
 func (f *Format) Level(text string) (isolation.Level, error) {

@@ -86,11 +86,16 @@ type Op struct {
 // InputError describes an error of a history itself in one sentence. Such a history shows nothing about
 // isolation.
 type InputError struct {
-	Line uint32 // from 1; 0: no particular line
+	Line int // in the file, from 1; 0: no particular line
 	What string
 }
 
-func (e *InputError) Error() string { return e.What }
+func (e *InputError) Error() string {
+	if e.Line == 0 {
+		return e.What
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.What)
+}
 
 // MostSessions is the maximal number of sessions in a history. An ID has no room for more.
 const MostSessions = 1<<history.ClientBits - 1

@@ -77,12 +77,12 @@ func (w *writeTable) at(key uint32, value int64) uint64 {
 // add records a write and returns its permanent slot.
 func (w *writeTable) add(op *Op, key, writer uint32) (uint32, error) {
 	if op.Value == 0 {
-		return 0, &InputError{Line: op.Line, What: fmt.Sprintf("0 is written to key %d, and 0 is the value of a key that nobody wrote", op.Key)}
+		return 0, &InputError{Line: int(op.Line), What: fmt.Sprintf("0 is written to key %d, and 0 is the value of a key that nobody wrote", op.Key)}
 	}
 	at := w.at(key, op.Value)
 	for ; w.slots[at].value != 0; at = (at + 1) & w.mask {
 		if w.slots[at].value == op.Value && w.slots[at].key == key {
-			return 0, &InputError{Line: op.Line, What: fmt.Sprintf("%d is written to key %d a second time, so that who read it read nobody knows whose write", op.Value, op.Key)}
+			return 0, &InputError{Line: int(op.Line), What: fmt.Sprintf("%d is written to key %d a second time, so that who read it read nobody knows whose write", op.Value, op.Key)}
 		}
 	}
 	w.slots[at] = writeSlot{op.Value, key, writer}

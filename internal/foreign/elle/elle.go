@@ -12,7 +12,6 @@ package elle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -91,11 +90,7 @@ func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c 
 		return nothing()
 	}
 	found, err := sessions.CheckAll(ctx, registers, expect)
-	var input *sessions.InputError
-	switch {
-	case errors.As(err, &input):
-		return &foreign.InputError{Line: int(input.Line), What: input.What}
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	c.Sessions, c.Objects, c.Results = len(registers.Sessions), found.Keys, found.Results

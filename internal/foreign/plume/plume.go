@@ -12,7 +12,6 @@ package plume
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/check/sessions"
 	"stroppy/internal/foreign"
@@ -35,11 +34,7 @@ func checkFile(ctx context.Context, path string, expect isolation.Level) (*forei
 		return nil, err
 	}
 	found, err := sessions.Check(ctx, h, expect)
-	var input *sessions.InputError
-	switch {
-	case errors.As(err, &input):
-		return nil, &foreign.InputError{Line: int(input.Line), What: input.What}
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	return &foreign.Checked{

@@ -93,21 +93,14 @@ func (r *resolved) circular(o graph.Order) check.Finding {
 	if len(steps) == 0 { // the watch has ended
 		return f
 	}
-	_, of, _ := graph.PhenomenonOf(kinds(steps))
-	f.Anomaly, f.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
-	f.Instances = []fact.Fact{fact.SessionCircle{By: r.member(steps[0].to), Order: timeOrder(of)}}
-	return f
-}
-
-// kinds converts steps to edges of a graph.
-func kinds(steps []step) (list []graph.Step) {
+	var plain []graph.Step
 	for _, s := range steps {
-		kind := [...]uint8{
-			first: graph.Ww, sessionStep: graph.Process, timeStep: graph.Rt, readStep: graph.Wr, inferStep: graph.Ww,
-		}[s.kind]
-		list = append(list, graph.Step{From: s.from, To: s.to, Kind: kind})
+		plain = append(plain, s.Step)
 	}
-	return list
+	_, of, _ := graph.PhenomenonOf(plain)
+	f.Anomaly, f.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
+	f.Instances = []fact.Fact{fact.SessionCircle{By: r.member(steps[0].To), Order: timeOrder(of)}}
+	return f
 }
 
 // anomaly returns the finding for a level whose inferred edges have a cycle with wr and an order.
@@ -118,7 +111,7 @@ func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) ch
 		return f
 	}
 	f.Anomaly, f.Forbidden = r.nameOf(l, steps), l
-	at := slices.IndexFunc(steps, func(s step) bool { return s.kind == inferStep })
+	at := slices.IndexFunc(steps, func(s step) bool { return s.Kind == graph.Rw })
 	why := r.missed(steps[at])
 	why.Length = len(steps)
 	f.Instances = []fact.Fact{why}
@@ -129,12 +122,12 @@ func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) ch
 func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 	readers, keys := map[uint32]bool{}, map[uint32]bool{}
 	for _, s := range steps {
-		if s.kind == inferStep {
+		if s.Kind == graph.Rw {
 			readers[r.reader(s.read)], keys[r.readKey[s.read]] = true, true
 		}
 	}
 	switch {
-	case len(readers) == 1 && len(keys) == 1 && len(steps) == 2 && steps[0].kind == inferStep && steps[1].kind == inferStep:
+	case len(readers) == 1 && len(keys) == 1 && len(steps) == 2 && steps[0].Kind == graph.Rw && steps[1].Kind == graph.Rw:
 		return "non-repeatable read"
 	case l == isolation.ReadCommitted || l == isolation.MonotonicAtomicView:
 		return "non-monotonic read"
@@ -148,23 +141,15 @@ func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 func (r *resolved) ofCycle(steps []step, groups int) check.Finding {
 	f := check.Finding{Count: groups}
 	for _, s := range steps {
-		e := check.Edge{From: r.id(s.from), To: r.id(s.to)}
+		e := r.edge(s.Step)
 		f.Transactions = append(f.Transactions, e.From)
-		switch s.kind {
-		case sessionStep:
-			e.Kind, e.Why = check.ProcessOrder, r.timeFact(graph.Sessions, s.from, s.to)
-		case timeStep:
-			e.Kind, e.Why = check.RealTime, r.timeFact(graph.Real, s.from, s.to)
-		case first:
-			e.Kind, e.Why = check.WriteWrite, fact.SessionInitial{Second: r.member(s.to)}
-		case readStep:
-			op := r.readAt(s.read)
-			e.Kind, e.Object, e.Why = check.WriteRead, r.object(op), r.readOf(s.from, s.to, op)
-			e.FromVersion, e.ToVersion = r.value(op.Value), r.value(op.Value)
-		case inferStep:
+		switch s.Kind {
+		case graph.Ww:
+			e.Kind, e.Why = check.WriteWrite, fact.SessionInitial{Second: r.member(s.To)}
+		case graph.Rw:
 			op := r.readAt(s.read)
 			e.Kind, e.Object, e.ToVersion = check.WriteWrite, r.object(op), r.value(op.Value)
-			if value, ok := r.wroteLast(s.from, r.readKey[s.read]); ok {
+			if value, ok := r.wroteLast(s.From, r.readKey[s.read]); ok {
 				e.FromVersion = r.value(value)
 			}
 			e.Why = r.missed(s)
@@ -179,6 +164,24 @@ func (r *resolved) ofCycle(steps []step, groups int) check.Finding {
 	return f
 }
 
+// edge returns an edge with its reason, if it is a read or an order of transactions.
+func (r *resolved) edge(s graph.Step) check.Edge {
+	e := check.Edge{From: r.id(s.From), To: r.id(s.To)}
+	switch s.Kind {
+	case graph.Process:
+		e.Kind, e.Why = check.ProcessOrder, r.timeFact(graph.Sessions, s.From, s.To)
+	case graph.Rt:
+		e.Kind, e.Why = check.RealTime, r.timeFact(graph.Real, s.From, s.To)
+	case graph.Wr:
+		first := r.readRow[s.To]
+		op := r.readAt(first + uint32(slices.Index(r.readFrom[first:], s.From)))
+		value := r.value(op.Value)
+		e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, r.object(op), value, value
+		e.Why = fact.SessionReadOf{Writer: r.member(s.From), Reader: r.member(s.To), Object: r.on(op), Value: value}
+	}
+	return e
+}
+
 // distinct returns a short list without duplicates.
 func distinct(list []fact.Object) (once []fact.Object) {
 	for _, o := range list {
@@ -187,11 +190,6 @@ func distinct(list []fact.Object) (once []fact.Object) {
 		}
 	}
 	return once
-}
-
-// readOf returns the fact that one transaction read a value of another.
-func (r *resolved) readOf(from, to uint32, op *Op) fact.Fact {
-	return fact.SessionReadOf{Writer: r.member(from), Reader: r.member(to), Object: r.on(op), Value: r.value(op.Value)}
 }
 
 // readAt returns the operation of a resolved read.
@@ -227,19 +225,19 @@ func (r *resolved) wroteLast(t, key uint32) (value int64, ok bool) {
 // missed returns the read that an inferred edge is based on.
 func (r *resolved) missed(s step) fact.SessionMissed {
 	op, reader := r.readAt(s.read), r.reader(s.read)
-	value, _ := r.wroteLast(s.from, r.readKey[s.read])
+	value, _ := r.wroteLast(s.From, r.readKey[s.read])
 	f := fact.SessionMissed{
-		Reader: r.member(reader), Object: r.on(op), Value: r.value(op.Value), Missed: r.value(value), By: r.member(s.from),
+		Reader: r.member(reader), Object: r.on(op), Value: r.value(op.Value), Missed: r.value(value), By: r.member(s.From),
 	}
-	if s.to != initial {
-		f.Writer = new(r.member(s.to))
+	if s.To != initial {
+		f.Writer = new(r.member(s.To))
 	}
-	if r.session[s.from] == r.session[reader] && s.from < reader {
+	if r.session[s.From] == r.session[reader] && s.From < reader {
 		f.Session = true
 		return f
 	}
 	for i := r.readRow[reader]; i < r.readRow[reader+1]; i++ {
-		if r.readFrom[i] == s.from {
+		if r.readFrom[i] == s.From {
 			also := r.readAt(i)
 			f.AlsoObject, f.AlsoValue = r.on(also), r.value(also.Value)
 			break

@@ -6,22 +6,21 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// stepKind is the reason why one transaction precedes another.
-type stepKind uint8
-
-const (
-	first       stepKind = iota // the initial transaction precedes all others
-	sessionStep                 // so
-	timeStep                    // real time
-	readStep                    // wr
-	inferStep                   // an inferred edge
-)
-
-// step is one edge of a cycle.
+// step is one edge of a cycle. A graph.Rw edge is inferred from a read; a graph.Ww edge leads from the initial
+// transaction, which precedes all others.
 type step struct {
-	from, to uint32
-	kind     stepKind
-	read     uint32 // for readStep and inferStep
+	graph.Step
+	read uint32 // of an inferred edge
+}
+
+// inferred returns the inferred edge with a number.
+func (e *edges) inferred(i int) step {
+	return step{graph.Step{From: e.from[i], To: e.to[i], Kind: graph.Rw}, e.read[i]}
+}
+
+// ring returns the cycle of an inferred edge to the initial transaction.
+func (e *edges) ring(i int) []step {
+	return []step{e.inferred(i), {Step: graph.Step{From: initial, To: e.from[i], Kind: graph.Ww}}}
 }
 
 // cycle finds a short cycle of wr, the inferred edges and the order. It also returns the number of strongly
@@ -33,30 +32,28 @@ func (r *resolved) cycle(o graph.Order, inferred *edges) (steps []step, groups i
 				groups++
 			}
 		}
-		from := inferred.from[at]
-		return []step{{from, initial, inferStep, inferred.read[at]}, {from: initial, to: from}}, groups
+		return inferred.ring(at), groups
 	}
 	if inferred.row == nil {
 		inferred.sort(r.transactions())
 	}
 	short, groups := r.graph(o, inferred).Short(graph.All, o != graph.Plain)
-	byTime := sessionStep
-	if o == graph.Real {
-		byTime = timeStep
-	}
 	for _, s := range short {
-		one := step{from: s.From, to: s.To, kind: byTime}
-		switch s.Kind {
-		case graph.Wr:
-			one.kind, one.read = readStep, r.readRow[s.To]+uint32(slices.Index(r.readFrom[r.readRow[s.To]:], s.From))
-		case graph.Rw:
+		one := step{Step: s}
+		switch {
+		case s.Kind == graph.Rw:
 			all := inferred.into(s.To)
 			at := slices.IndexFunc(all, func(e uint32) bool { return inferred.from[e] == s.From })
-			one.kind, one.read = inferStep, inferred.read[all[at]]
+			one = inferred.inferred(int(all[at]))
+		case s.Kind == graph.Wr:
+		case o == graph.Real:
+			one.Kind = graph.Rt
+		default:
+			one.Kind = graph.Process
 		}
 		steps = append(steps, one)
 	}
-	if at := slices.IndexFunc(steps, func(s step) bool { return s.kind == inferStep }); at > 0 {
+	if at := slices.IndexFunc(steps, func(s step) bool { return s.Kind == graph.Rw }); at > 0 {
 		steps = slices.Concat(steps[at:], steps[:at])
 	}
 	return steps, groups

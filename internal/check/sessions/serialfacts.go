@@ -36,7 +36,7 @@ func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
 // unwritten returns the finding for a read of an initial value by a transaction that follows a writer of the
 // key.
 func (s *serial) unwritten(edge int) check.Finding {
-	steps := []step{{s.known.from[edge], initial, inferStep, s.known.read[edge]}, {from: initial, to: s.known.from[edge]}}
+	steps := s.known.ring(edge)
 	f := s.ofCycle(steps, 1)
 	o := graph.Plain
 	if s.o != graph.Plain && !s.saw(s.reader(s.known.read[edge]), s.known.from[edge]) {
@@ -54,27 +54,14 @@ func (r *resolved) saw(t, from uint32) bool {
 
 // edge returns a dependency with its reason.
 func (s *serial) edge(one graph.Step) check.Edge {
-	e := check.Edge{From: s.id(one.From), To: s.id(one.To)}
-	switch one.Kind {
-	case graph.Process:
-		e.Kind, e.Why = check.ProcessOrder, s.timeFact(graph.Sessions, one.From, one.To)
-		return e
-	case graph.Rt:
-		e.Kind, e.Why = check.RealTime, s.timeFact(graph.Real, one.From, one.To)
-		return e
-	case graph.Wr:
-		for i := s.readRow[one.To]; i < s.readRow[one.To+1]; i++ {
-			if s.readFrom[i] == one.From {
-				op := s.readAt(i)
-				e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, s.object(op), s.value(op.Value), s.value(op.Value)
-				e.Why = s.readOf(one.From, one.To, op)
-				return e
-			}
-		}
-	case graph.Rw:
+	e := s.resolved.edge(one)
+	if one.Kind == graph.Rw {
 		if read, ok := s.overwrites(one.From, one.To); ok {
 			return s.overwriteEdge(one.From, one.To, read)
 		}
+	}
+	if e.Why != nil {
+		return e
 	}
 	return s.writeEdge(e, one)
 }
@@ -120,7 +107,7 @@ func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
 		for i, from := range s.known.from {
 			if from == one.From && s.known.to[i] == one.To {
 				e.Object = s.object(s.readAt(s.known.read[i]))
-				e.Why = s.missed(step{one.From, one.To, inferStep, s.known.read[i]})
+				e.Why = s.missed(s.known.inferred(i))
 				return e
 			}
 		}

@@ -74,38 +74,32 @@ func (v *versions) keyOf(version uint32) uint32 {
 // chain is the first and last version of a chain.
 type chain struct{ first, last, key uint32 }
 
-// chains returns all chains, and the chain of each version. The chains of the initial versions come first,
-// sorted by key.
-func (v *versions) chains() (list []chain, of []uint32) {
+// chains returns all chains, and for each key the number of chains beside the initial one. The chains of the initial
+// versions come first, sorted by key.
+func (v *versions) chains() (list []chain, others []uint32) {
 	overwrites := make([]bool, len(v.maker))
 	for _, next := range v.next {
 		overwrites[next] = true
 	}
-	of = make([]uint32, len(v.maker))
+	others = make([]uint32, v.keys)
 	for version := range v.maker {
 		if int(version) >= v.keys && overwrites[version] {
 			continue
 		}
 		c := chain{first: uint32(version), last: uint32(version), key: v.keyOf(uint32(version))}
-		of[version] = uint32(len(list))
 		for v.next[c.last] != 0 {
 			c.last = v.next[c.last]
-			of[c.last] = uint32(len(list))
 		}
-		list = append(list, c)
+		if list = append(list, c); int(c.first) >= v.keys {
+			others[c.key]++
+		}
 	}
-	return list, of
+	return list, others
 }
 
 // joinPairs joins the chains of keys with only one chain beside the initial one.
 func (v *versions) joinPairs() {
-	list, _ := v.chains()
-	others := make([]uint32, v.keys) // by key: number of other chains
-	for _, c := range list {
-		if int(c.first) >= v.keys {
-			others[c.key]++
-		}
-	}
+	list, others := v.chains()
 	for _, c := range list { // the first ones are initial
 		if int(c.first) >= v.keys && others[c.key] == 1 {
 			v.next[list[c.key].last] = c.first
@@ -116,13 +110,7 @@ func (v *versions) joinPairs() {
 // runs returns, for each key with several other chains, these chains as runs without a known order. It also
 // records that the initial chain precedes them.
 func (v *versions) runs() (groups [][]graph.Run) {
-	list, _ := v.chains()
-	others := make([]uint32, v.keys) // by key: number of other chains
-	for _, c := range list {
-		if int(c.first) >= v.keys {
-			others[c.key]++
-		}
-	}
+	list, others := v.chains()
 	group := make([]uint32, v.keys) // by key, from 1
 	open := map[uint32]*graph.Run{} // by the last version
 	for _, c := range list {

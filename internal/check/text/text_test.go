@@ -37,8 +37,8 @@ func TestWordingsNameFields(t *testing.T) {
 	}
 }
 
-// TestEveryFactHasASentence checks that each kind of fact in package fact has a wording without a condition, or is a
-// case of a switch in this package.
+// TestEveryFactHasASentence checks that each kind of fact has a wording without a condition, or is a case of a switch
+// in this package.
 func TestEveryFactHasASentence(t *testing.T) {
 	var source strings.Builder
 	files, err := filepath.Glob("*.go")

@@ -13,8 +13,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// wording is the text of one kind of fact. It applies to the facts of the kind that equal the fields of of which are
-// not zero, so that a kind may have several wordings. The first one that applies is used; an empty text means none.
+// wording is the text of one kind of fact. A kind may have several wordings, for different values of fields. A wording
+// applies to a fact that has the same values as the fields of of that are not zero. The first one that applies is
+// used; an empty text means none.
 //
 // The text has names of fields in braces, and each may have a form:
 //

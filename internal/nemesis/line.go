@@ -110,10 +110,11 @@ func (l *line) askLeader(ctx context.Context, record *fault.Injection, needed bo
 		}
 		return err == nil
 	}
+	began := l.clock()
 	left := func() time.Duration {
 		end := due
 		if needed && c.leader < 0 {
-			end += awaitLeader
+			end = max(due, began) + awaitLeader
 		}
 		return end - l.clock()
 	}

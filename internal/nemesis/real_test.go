@@ -302,6 +302,9 @@ func TestFaultsOnRealProcesses(t *testing.T) {
 			return
 		}
 		well(t, i)
+		if i.InEffect == nil {
+			return
+		}
 		t.Logf("%s: %s: %d µs late, seen after %d ms: %s", i.Fault, i.Target, (i.At-i.Scheduled)/1e3, (*i.InEffect-i.At)/1e6, i.Verified)
 		s.look(t, i.Fault+", which is over", nobody)
 		if strings.HasPrefix(i.Fault, "replace") {

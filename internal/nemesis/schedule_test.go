@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -191,6 +192,22 @@ func TestSlowElectionDelaysInjection(t *testing.T) {
 			t.Errorf("without a leader: %+v", over)
 		}
 		well(t, over[0]) // which waits for no leader
+	})
+}
+
+// TestLateFaultAsksForTheLeader checks that a fault which begins later than the time allowed for a leader asks who
+// leads, and waits as long as one in time does.
+func TestLateFaultAsksForTheLeader(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c *standIns) {
+		n, clock := c.nemesis(1, "kill leader at 5s for 1s"), c.begin()
+		n.late, c.asking = time.Hour, 2*time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n.Run(ctx, func() time.Duration { return clock() + time.Minute }, func(i fault.Injection) {
+			if i.Over {
+				well(t, i)
+			}
+		})
 	})
 }
 

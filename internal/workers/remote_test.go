@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -333,7 +334,11 @@ func TestWorkerRejoinsDuringCollection(t *testing.T) {
 func TestLostWorkerLeavesMostRecords(t *testing.T) {
 	f := gathering(t, "endless", nil, elsewhere{"east", 0}, elsewhere{"west", 0})
 	g, dir := loadPhase(t, f.c, 4, nil)
-	time.AfterFunc(4500*time.Millisecond, func() { _ = f.c.members[1].channel.Close() })
+	lost := f.c.members[1]
+	go func() {
+		grown(t, lost.upload.path)
+		_ = lost.channel.Close()
+	}()
 	result, err := g.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "worker 2 (") || !strings.Contains(err.Error(), "is lost") {
 		t.Errorf("the load phase ends with %v", err)
@@ -343,8 +348,8 @@ func TestLostWorkerLeavesMostRecords(t *testing.T) {
 	}
 	_ = g.phase.load.History.Close()
 	all, complete := recorded(t, dir)
-	if len(all) != 4 || complete || len(all[3]) < 1000 {
-		t.Errorf("%d clients are recorded, complete %v; of the last one %d transactions", len(all), complete, len(all[3]))
+	if len(all) != 4 || complete || len(all[2])+len(all[3]) < 1000 {
+		t.Errorf("%d clients are recorded, complete %v; of the lost ones %d transactions", len(all), complete, len(all[2])+len(all[3]))
 	}
 }
 
@@ -354,15 +359,29 @@ func TestAllowedWorkerLossesDoNotEndRun(t *testing.T) {
 	c := gathered(t, 3, "endless")
 	c.options.Lost = 1
 	var lost []error
-	c.options.OnLost = func(why error) { lost = append(lost, why) }
+	gone := make(chan struct{})
+	c.options.OnLost = func(why error) {
+		lost = append(lost, why)
+		close(gone)
+	}
 	g, dir := loadPhase(t, c, 6, nil)
 	if before := c.Clocks(); len(before) != 3 || !before[0].Cut || !before[2].Cut {
 		t.Errorf("before it is known, the recordings are %+v", before)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	time.AfterFunc(2500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[1], syscall.SIGKILL) })
-	time.AfterFunc(4*time.Second, cancel)
+	go func() {
+		defer cancel()
+		grown(t, filepath.Join(c.folder(c.members[1].number), OwnFolder, history.FileName))
+		_ = syscall.Kill(c.PIDs()[1], syscall.SIGKILL)
+		select {
+		case <-gone:
+		case <-t.Context().Done():
+		}
+		for enough := g.Live().Done + 1000; g.Live().Done < enough && t.Context().Err() == nil; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	result, err := g.Run(ctx)
 	if err := errors.Join(err, g.Collect(), g.phase.load.History.Close()); err != nil || len(lost) != 1 || !strings.Contains(lost[0].Error(), "worker 2 is lost") {
 		t.Fatalf("it ends with %v, and lost %v", err, lost)
@@ -371,8 +390,24 @@ func TestAllowedWorkerLossesDoNotEndRun(t *testing.T) {
 	if len(clocks) != 3 || clocks[0].Cut || !clocks[1].Cut || clocks[2].Cut || clocks[1].First != 2 {
 		t.Errorf("the recordings are %+v", clocks)
 	}
-	all, complete := recorded(t, dir)
-	if !complete || len(all) != 6 || len(all[2]) < 500 || len(all[0]) < len(all[2])+500 || result.Measurements.Latency.Count == 0 {
-		t.Errorf("of a lost client %d transactions are recorded, of another %d, complete %v", len(all[2]), len(all[0]), complete)
+	all, _ := recordsOf(t, dir)
+	_, complete := recorded(t, dir)
+	if !complete || len(all) != 6 || len(all[2])+len(all[3]) < 1000 || result.Measurements.Latency.Count == 0 {
+		t.Errorf("of the lost clients %d transactions are recorded, of another one %d, complete %v", len(all[2])+len(all[3]), len(all[0]), complete)
+	}
+	last := func(client uint64) int64 { return all[client][len(all[client])-1].End }
+	if max(last(0), last(1), last(4), last(5)) <= max(last(2), last(3)) {
+		t.Error("no client went on after the loss")
+	}
+}
+
+// grown waits until a recording of two clients has at least 1,000 complete transactions.
+func grown(t *testing.T, path string) {
+	const size = 64 << 10
+	for t.Context().Err() == nil {
+		if info, err := os.Stat(path); err == nil && info.Size() >= size {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -303,52 +304,31 @@ func Hopeless(why string) error { return errHopeless(why) }
 
 // waitPods waits until all pods are ready, unless a pod will never be.
 func (c *Cluster) waitPods(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
 	asked := 0
-	return c.pods.until(ctx, func() error {
-		var wrong []error
+	return c.pods.until(ctx, func() (err error) {
 		for _, n := range c.nodes {
 			pod := n.current()
-			wrong = append(wrong, ready(pod, n.pod))
 			if pod != nil {
-				if why := hopelessPod(pod); why != "" {
-					fail(errHopeless(why))
+				if hopeless := hopelessPod(pod, "image= or version="); hopeless != nil {
+					return hopeless
 				}
 			}
+			err = cmp.Or(err, ready(pod, n.pod))
 		}
-		err := errors.Join(wrong...)
 		if asked++; err != nil && asked%askQuota == 0 {
-			if why := c.api.quota(ctx, c.run); why != "" {
-				fail(errHopeless(why))
-			}
+			err = cmp.Or(c.api.quota(ctx, c.run), err)
 		}
-		return oneOf(err, wrong)
+		return err
 	})
 }
 
 // askQuota is the number of checks of the pods after which Kubernetes is asked for exceeded quotas.
 const askQuota = 3
 
-// oneOf returns the first of several errors, for a sentence.
-func oneOf(err error, all []error) error {
-	for _, one := range all {
-		if one != nil {
-			return one
-		}
-	}
-	return err
-}
-
 // diagnose adds to an error of the start what to do about it.
 func (c *Cluster) diagnose(err error) error {
-	var hopeless errHopeless
-	if errors.As(err, &hopeless) {
-		return hopeless
-	}
-	var pods []*corev1.Pod
-	if c.pods != nil {
-		pods = c.pods.all()
+	if errors.As(err, new(errHopeless)) {
+		return err
 	}
 	for _, n := range c.nodes {
 		if n.relay == nil {
@@ -359,7 +339,7 @@ func (c *Cluster) diagnose(err error) error {
 			break
 		}
 	}
-	return c.api.diagnose(err, c.run, pods)
+	return c.api.diagnose(err, c.run, c.pods.all())
 }
 
 // podGone ends the connections to a pod that no longer exists.

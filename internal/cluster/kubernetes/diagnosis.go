@@ -101,12 +101,12 @@ func (a *API) diagnose(err error, name string, pods []*corev1.Pod) error {
 	return fmt.Errorf("%w; %s", err, strings.Join(more, "; "))
 }
 
-// quota returns the first warning that a quota forbids pods with these names, or "" if there is none.
-func (a *API) quota(ctx context.Context, name string) string {
+// quota returns an errHopeless if a quota forbids pods with these names, by the first warning, or nil.
+func (a *API) quota(ctx context.Context, name string) error {
 	for _, e := range a.warnings(ctx, name) {
 		if e.reason == "FailedCreate" && (strings.Contains(e.message, "exceeded quota") || strings.Contains(e.message, "is forbidden")) {
-			return fmt.Sprintf("the pods of %s are not allowed: %s", e.object, e.message)
+			return errHopeless(fmt.Sprintf("the pods of %s are not allowed: %s", e.object, e.message))
 		}
 	}
-	return ""
+	return nil
 }

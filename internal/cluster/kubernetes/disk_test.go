@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"stroppy/internal/cluster/kubernetes/kubetest"
 	"stroppy/internal/fault"
@@ -87,13 +88,19 @@ func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(l.text))}, l.err
 }
 
+// watched returns a podWatch that knows a pod, unless it is nil.
+func watched(pod *corev1.Pod) *podWatch {
+	w := &podWatch{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	if pod != nil {
+		_ = w.store.Add(pod)
+	}
+	return w
+}
+
 // faulty returns a volume with a fault that was injected into the server's container "a". now is the node's present
 // pod, or nil.
 func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *volume {
-	w := &podWatch{pods: map[string]*corev1.Pod{}}
-	if now != nil {
-		w.pods["x"] = now
-	}
+	w := watched(now)
 	api := &API{Namespace: "default", config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: log}}
 	c := &Cluster{pods: w, api: api, database: writers{write: write}}
 	return &volume{node: &node{cluster: c, pod: "x"}, pod: "1", server: "a", within: seenWithin, before: 20 * time.Millisecond, fault: &chaos{cluster: c}}
@@ -291,7 +298,7 @@ func testDisks(t *testing.T, c *kubetest.ControlPlane) {
 	n := x.nodes[1]
 	_, err := n.FillDisk(t.Context())
 	says(t, err, "its server is not running")
-	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
+	x.pods = watched(withDisk(n.pod, "a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go standInOf(ctx, x.api, ioChaos, "")

@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,10 +25,11 @@ type podWatch struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
 
+	store cache.Store           // of *corev1.Pod
+	gone  func(pod *corev1.Pod) // called when a pod is gone
+
 	mu      sync.Mutex
-	pods    map[string]*corev1.Pod // by name
-	changed chan struct{}          // closed at the next change
-	gone    func(pod *corev1.Pod)  // called without the lock when a pod is gone
+	changed chan struct{} // closed at the next change
 }
 
 // watchPods starts a podWatch and returns when it knows all present pods. gone is called for each pod that
@@ -37,8 +40,9 @@ func (a *API) watchPods(ctx context.Context, selector string, gone func(*corev1.
 		return nil, fmt.Errorf("watch the pods: %w", a.explain(err))
 	}
 	life, end := context.WithCancel(context.Background())
-	w := &podWatch{end: end, pods: map[string]*corev1.Pod{}, changed: make(chan struct{}), gone: gone}
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+	w := &podWatch{end: end, changed: make(chan struct{}), gone: gone}
+	var informer cache.Controller
+	w.store, informer = cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.LabelSelector = selector
@@ -50,10 +54,24 @@ func (a *API) watchPods(ctx context.Context, selector string, gone func(*corev1.
 			},
 		},
 		ObjectType: &Object{},
+		Transform:  asPod,
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    w.see,
-			UpdateFunc: func(_, now any) { w.see(now) },
-			DeleteFunc: w.lose,
+			AddFunc: func(any) { w.wake() },
+			UpdateFunc: func(before, now any) {
+				w.wake()
+				if was, is := podOf(before), podOf(now); was != nil && (is == nil || was.UID != is.UID) {
+					w.gone(was)
+				}
+			},
+			DeleteFunc: func(last any) {
+				w.wake()
+				if unseen, ok := last.(cache.DeletedFinalStateUnknown); ok {
+					last = unseen.Obj
+				}
+				if was := podOf(last); was != nil {
+					w.gone(was)
+				}
+			},
 		},
 	})
 	w.done.Go(func() { informer.RunWithContext(life) })
@@ -74,80 +92,58 @@ func (w *podWatch) stop() {
 	w.done.Wait()
 }
 
-// see records the state of a pod.
-func (w *podWatch) see(object any) {
+// asPod converts an object to a pod. A pod with other fields, from another server, stays an object. A wait for this
+// pod reports it as missing.
+func asPod(object any) (any, error) {
 	pod := new(corev1.Pod)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(*Object).Object, pod); err != nil {
-		return // from a server with other fields; a wait for this pod reports it as missing
+	if o, ok := object.(*Object); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod) == nil {
+		return pod, nil
 	}
-	w.mu.Lock()
-	before := w.pods[pod.Name]
-	w.pods[pod.Name] = pod
-	w.wake()
-	w.mu.Unlock()
-	if before != nil && before.UID != pod.UID {
-		w.gone(before)
-	}
+	return object, nil
 }
 
-func (w *podWatch) lose(object any) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	o, ok := object.(*Object)
-	if !ok {
-		return
-	}
-	w.mu.Lock()
-	pod := w.pods[o.GetName()]
-	if pod != nil && pod.UID == o.GetUID() {
-		delete(w.pods, o.GetName())
-		w.wake()
-	} else {
-		pod = nil
-	}
-	w.mu.Unlock()
-	if pod != nil {
-		w.gone(pod)
-	}
+// podOf returns a pod of the store, or nil.
+func podOf(object any) *corev1.Pod {
+	pod, _ := object.(*corev1.Pod)
+	return pod
 }
 
-// wake ends all waits; the lock is held.
+// wake ends all waits.
 func (w *podWatch) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// get returns a pod, or nil. A nil podWatch has no pods.
+// get returns a pod, or nil.
 func (w *podWatch) get(name string) *corev1.Pod {
-	if w == nil {
-		return nil
+	for _, p := range w.all() {
+		if p.Name == name {
+			return p
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pods[name]
+	return nil
 }
 
-// all returns the pods in the order of their names.
+// all returns the pods in the order of their names. A nil podWatch has no pods.
 func (w *podWatch) all() (list []*corev1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.pods {
-		list = append(list, p)
+	if w == nil || w.store == nil {
+		return nil
+	}
+	for _, object := range w.store.List() {
+		if p := podOf(object); p != nil {
+			list = append(list, p)
+		}
 	}
 	slices.SortFunc(list, func(a, b *corev1.Pod) int { return compareNames(a.Name, b.Name) })
 	return list
 }
 
 // compareNames orders pod-9 before pod-10.
-func compareNames(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	return strings.Compare(a, b)
-}
+func compareNames(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }
 
-// until calls see after each change until it returns nil. When ctx ends, the error contains the cause and the last
+// until calls see after each change until it returns nil or an error that waiting does not change. When ctx ends, the error contains the cause and the last
 // error of see.
 func (w *podWatch) until(ctx context.Context, see func() error) error {
 	for {
@@ -155,8 +151,8 @@ func (w *podWatch) until(ctx context.Context, see func() error) error {
 		changed := w.changed
 		w.mu.Unlock()
 		err := see()
-		if err == nil {
-			return nil
+		if err == nil || errors.As(err, new(errHopeless)) {
+			return err
 		}
 		select {
 		case <-changed:
@@ -207,8 +203,8 @@ func waiting(p *corev1.Pod) string {
 // hopeless are reasons of a container that waiting does not change.
 var hopeless = []string{"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"}
 
-// hopelessPod returns why a pod will never run, or "" if it may.
-func hopelessPod(p *corev1.Pod) string {
+// hopelessPod returns an errHopeless if a pod will never run. The image is named by a parameter.
+func hopelessPod(p *corev1.Pod, parameter string) error {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := c.State.Waiting
 		if w == nil {
@@ -216,10 +212,10 @@ func hopelessPod(p *corev1.Pod) string {
 		}
 		pulls := w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull"
 		if slices.Contains(hopeless, w.Reason) || pulls && time.Since(p.CreationTimestamp.Time) > pullLimit {
-			return fmt.Sprintf("the image %s of the pod %s cannot be pulled (%s %s): name another image by image= or version=", c.Image, p.Name, w.Reason, w.Message)
+			return errHopeless(fmt.Sprintf("the image %s of the pod %s cannot be pulled (%s %s): name another image by %s", c.Image, p.Name, w.Reason, w.Message, parameter))
 		}
 	}
-	return ""
+	return nil
 }
 
 // pullLimit is how long to wait for an image that cannot be pulled.

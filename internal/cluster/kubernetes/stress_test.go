@@ -184,7 +184,7 @@ func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 	x.meter = &meter{cluster: x, latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
 	_, err := n.Stress(t.Context(), 0)
 	says(t, err, "stress the processors of n1: its server is not running")
-	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
+	x.pods = watched(withDisk(n.pod, "a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go standInOf(ctx, x.api, stressChaos, "")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -75,13 +74,11 @@ func (c *Cluster) StartWorkers(ctx context.Context, count int, address, token st
 		return err
 	}
 	defer pods.stop()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
 	err = pods.until(ctx, func() error {
 		running := 0
 		for _, p := range pods.all() {
-			if why := hopelessPod(p); why != "" {
-				fail(errHopeless(strings.ReplaceAll(why, "image= or version=", "tool-image=")))
+			if hopeless := hopelessPod(p, "tool-image="); hopeless != nil {
+				return hopeless
 			}
 			if p.Status.Phase != corev1.PodPending {
 				running++
@@ -92,14 +89,10 @@ func (c *Cluster) StartWorkers(ctx context.Context, count int, address, token st
 		}
 		return nil
 	})
-	if err != nil {
-		var hopeless errHopeless
-		if errors.As(err, &hopeless) {
-			return hopeless
-		}
-		return fmt.Errorf("start the workers' pods: %w", c.api.diagnose(err, c.workersName(), pods.all()))
+	if err != nil && !errors.As(err, new(errHopeless)) {
+		err = fmt.Errorf("start the workers' pods: %w", c.api.diagnose(err, c.workersName(), pods.all()))
 	}
-	return nil
+	return err
 }
 
 func (c *Cluster) workersName() string { return c.run + "-workers" }

@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"stroppy/internal/cluster/wait"
@@ -174,6 +176,83 @@ func (x *chaos) heal(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// sight is how the effect of a fault by Chaos Mesh, and the end of this effect, are seen.
+type sight struct {
+	into, healed string                                // the target, and the report of its heal, for errors
+	seen, ended  func(context.Context) (string, error) // wait until it is so
+	gone         func() string                         // returns why the end cannot be seen, or "" if it must be; nil: it must be
+}
+
+// effect verifies the effect of the fault, and after its heal the end of the effect.
+func (x *chaos) effect(ctx context.Context, s sight) (e fault.Effect, err error) {
+	e.Heal = func(ctx context.Context) (string, error) {
+		if err := x.heal(ctx); err != nil {
+			return "", err
+		}
+		if s.gone != nil {
+			if why := s.gone(); why != "" {
+				return why, nil
+			}
+		}
+		text, err := s.ended(ctx)
+		if err != nil {
+			return "", fmt.Errorf("Chaos Mesh reports %s, but this was not seen: %w", s.healed, err)
+		}
+		return text, nil
+	}
+	if e.Seen, err = s.seen(ctx); err != nil {
+		return e, fmt.Errorf("the fault that Chaos Mesh has injected into %s was not seen: %w", s.into, err)
+	}
+	e.Seen += ", by Chaos Mesh"
+	return e, nil
+}
+
+// seenWithin bounds the time until an effect is seen after Chaos Mesh has reported it.
+const seenWithin = 10 * time.Second
+
+// observe repeats see until it succeeds.
+func observe(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not seen within %v", within))
+	defer cancel()
+	err = wait.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
+	return text, err
+}
+
+// observing returns a function that repeats see until it succeeds.
+func observing(within time.Duration, see func(context.Context) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return observe(ctx, within, see) }
+}
+
+// server is a node's server, in one container of one pod, which has a fault.
+type server struct {
+	node  *node
+	pod   types.UID
+	id    string // of the container
+	fault *chaos
+}
+
+// server returns the server that is running, and its pod.
+func (n *node) server() (s server, pod *corev1.Pod, err error) {
+	if pod = n.current(); pod == nil || !n.Running() {
+		return s, nil, errors.New("its server is not running")
+	}
+	return server{node: n, pod: pod.UID, id: serverOf(pod).ContainerID}, pod, nil
+}
+
+// here reports whether the node's server is the one that has the fault.
+func (s *server) here() bool {
+	pod := s.node.current()
+	return pod != nil && pod.UID == s.pod && serverOf(pod).ContainerID == s.id
+}
+
+// still returns why the fault has ended although nobody has healed it.
+func (s *server) still(context.Context) error {
+	if !s.here() {
+		return fmt.Errorf("the server of %s was restarted, without the fault", s.node.Name())
+	}
+	return nil
 }
 
 // workflow is the kind of a Workflow, which injects several faults one after the other.

@@ -57,21 +57,19 @@ func (n *node) FillDisk(ctx context.Context) (fault.Effect, error) {
 
 // full returns the effect of a full volume.
 func (v *volume) full(ctx context.Context) (e fault.Effect, err error) {
-	e = fault.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
-		return v.heal(ctx, func(ctx context.Context) (string, error) {
-			_, err := v.write(ctx)
-			return "a write found space", err
-		})
-	}}
-	e.Seen, err = v.observe(ctx, func(ctx context.Context) (string, error) {
+	endsItself := false
+	e, err = v.effect(ctx, func(ctx context.Context) (string, error) {
 		_, write := v.write(ctx)
 		end := v.ended(ctx)
-		seen, err := noRoom(write, end)
-		if err == nil && end != nil {
-			e.Still, e.EndsItself = nil, true
-		}
-		return seen, err
+		endsItself = end != nil
+		return noRoom(write, end)
+	}, func(ctx context.Context) (string, error) {
+		_, err := v.write(ctx)
+		return "a write found space", err
 	})
+	if endsItself && err == nil {
+		e.Still, e.EndsItself = nil, true
+	}
 	return e, err
 }
 
@@ -123,17 +121,8 @@ func (n *node) SlowDisk(ctx context.Context, perCall time.Duration) (fault.Effec
 }
 
 // slow returns the effect of a slow volume.
-func (v *volume) slow(ctx context.Context, perCall time.Duration) (e fault.Effect, err error) {
-	e = fault.Effect{Still: v.still, Heal: func(ctx context.Context) (string, error) {
-		return v.heal(ctx, func(ctx context.Context) (string, error) {
-			times, err := v.writes(ctx)
-			if err != nil {
-				return "", err
-			}
-			return fast(times, v.before+perCall)
-		})
-	}}
-	e.Seen, err = v.observe(ctx, func(ctx context.Context) (string, error) {
+func (v *volume) slow(ctx context.Context, perCall time.Duration) (fault.Effect, error) {
+	return v.effect(ctx, func(ctx context.Context) (string, error) {
 		times, err := v.writes(ctx)
 		if end := v.ended(ctx); end != nil { // its end may take as long
 			return "", fmt.Errorf("its server has ended: %w", end)
@@ -142,8 +131,13 @@ func (v *volume) slow(ctx context.Context, perCall time.Duration) (e fault.Effec
 			return "", err
 		}
 		return slowed(times, v.before, perCall)
+	}, func(ctx context.Context) (string, error) {
+		times, err := v.writes(ctx)
+		if err != nil {
+			return "", err
+		}
+		return fast(times, v.before+perCall)
 	})
-	return e, err
 }
 
 // slowed returns how slow calls were seen: each write takes longer than the longest write before by at least perCall.
@@ -168,12 +162,9 @@ func milliseconds(d time.Duration) time.Duration { return d.Round(time.Milliseco
 
 // volume is the volume of a node's server with a fault by Chaos Mesh.
 type volume struct {
-	node   *node
-	pod    string // its UID
-	server string // the container's identifier
-	within time.Duration
+	server
+	within time.Duration // bounds the time until the effect is seen
 	before time.Duration // duration of the longest write before the fault
-	fault  *chaos
 }
 
 // injectVolume injects a fault into the volume of the node's server after it was seen to write. within bounds the
@@ -182,15 +173,15 @@ func (n *node) injectVolume(ctx context.Context, within time.Duration, fault map
 	fail := func(err error) (*volume, error) {
 		return nil, fmt.Errorf("inject a fault into the volume of %s: %w", n.Name(), err)
 	}
-	pod := n.current()
-	if pod == nil || !n.Running() {
-		return fail(errors.New("its server is not running"))
+	server, pod, err := n.server()
+	if err != nil {
+		return fail(err)
 	}
 	at := n.cluster.database.(Writer).Volume()
 	if err := reached(pod, at); err != nil {
 		return fail(err)
 	}
-	v := &volume{node: n, pod: string(pod.UID), server: serverOf(pod).ContainerID, within: within}
+	v := &volume{server: server, within: within}
 	times, err := v.writes(ctx)
 	if err != nil {
 		return fail(fmt.Errorf("its server does not write without one: %w", err))
@@ -225,38 +216,21 @@ func (v *volume) writes(ctx context.Context) (times []time.Duration, err error) 
 	return times, err
 }
 
-// observe repeats see until it succeeds.
-func (v *volume) observe(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
-	text, err := observeWithin(ctx, v.within, see)
-	if err != nil {
-		return "", fmt.Errorf("the fault that Chaos Mesh has injected into the volume of %s was not seen: %w", v.node.Name(), err)
+// effect verifies the fault and its end. The end at a server that is down is not seen, because the server returns
+// without the fault.
+func (v *volume) effect(ctx context.Context, seen, ended func(context.Context) (string, error)) (fault.Effect, error) {
+	gone := func() string {
+		if v.node.Running() {
+			return ""
+		}
+		return "the fault has gone with the server"
 	}
-	return text + ", by Chaos Mesh", nil
-}
-
-// still returns why the fault has ended although nobody has healed it.
-func (v *volume) still(context.Context) error {
-	pod := v.node.current()
-	if pod == nil || string(pod.UID) != v.pod || serverOf(pod).ContainerID != v.server {
-		return fmt.Errorf("the server of %s was restarted, on a disk without the fault", v.node.Name())
-	}
-	return nil
-}
-
-// heal ends the fault and verifies this by writes. A server that is down is not checked, because it returns without
-// the fault.
-func (v *volume) heal(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
-	if err := v.fault.heal(ctx); err != nil {
-		return "", err
-	}
-	if !v.node.Running() {
-		return "the fault has gone with the server", nil
-	}
-	text, err := observeWithin(ctx, v.within, see)
-	if err != nil {
-		return "", fmt.Errorf("Chaos Mesh reports the disk of %s as healed, but this was not seen: %w", v.node.Name(), err)
-	}
-	return text, nil
+	e, err := v.fault.effect(ctx, sight{
+		into: "the volume of " + v.node.Name(), healed: "the disk of " + v.node.Name() + " as healed", gone: gone,
+		seen: observing(v.within, seen), ended: observing(v.within, ended),
+	})
+	e.Still = v.still
+	return e, err
 }
 
 // ending describes how a server ended.
@@ -278,12 +252,12 @@ const logLines = 20
 // ended returns how the server has ended since the fault was injected, or nil if it has not.
 func (v *volume) ended(ctx context.Context) *ending {
 	pod := v.node.current()
-	if pod == nil || string(pod.UID) != v.pod {
+	if pod == nil || pod.UID != v.pod {
 		return &ending{unread: fmt.Errorf("its pod %s is gone with its log: `kubectl get events` shows why", v.node.pod)}
 	}
 	now := serverOf(pod)
 	running := now.State.Running != nil
-	if now.ContainerID == v.server && running {
+	if now.ContainerID == v.id && running {
 		return nil
 	}
 	text, err := v.node.cluster.api.log(ctx, pod, now.Name, logLines, running)

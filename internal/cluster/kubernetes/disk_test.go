@@ -103,7 +103,8 @@ func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *vol
 	w := watched(now)
 	api := &API{Namespace: "default", config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: log}}
 	c := &Cluster{pods: w, api: api, database: writers{write: write}}
-	return &volume{node: &node{cluster: c, pod: "x"}, pod: "1", server: "a", within: seenWithin, before: 20 * time.Millisecond, fault: &chaos{cluster: c}}
+	has := server{node: &node{cluster: c, pod: "x"}, pod: "1", id: "a", fault: &chaos{cluster: c}}
+	return &volume{server: has, within: seenWithin, before: 20 * time.Millisecond}
 }
 
 // TestDiskFaultEndsWithItsServer checks that a fault ends with the server that had it.

@@ -39,22 +39,17 @@ func (c *Cluster) Keep() (name, namespace, selector string, err error) {
 
 // keep records that the database stays, and removes all other objects of the run. It may be called again.
 func (o *ownership) keep() error {
-	o.once.Do(func() {
-		o.end()
-		o.done.Wait()
-		ctx, cancel := context.WithTimeoutCause(context.Background(), removeLimit, fmt.Errorf("they have not gone within %v", removeLimit))
-		defer cancel()
-		o.err = o.api.Patch(ctx, leaseKind, leaseName(o.run), map[string]any{"metadata": map[string]any{"labels": map[string]any{keptLabel: "true"}}})
-		if o.err != nil {
-			return
+	return o.finish(func(ctx context.Context) error {
+		kept := map[string]any{"metadata": map[string]any{"labels": map[string]any{keptLabel: "true"}}}
+		if err := o.api.Patch(ctx, leaseKind, leaseName(o.run), kept); err != nil {
+			return err
 		}
 		var all []group
 		for _, kind := range append(o.made.Kinds, podKind) {
 			all = append(all, group{kind, RunLabel + "=" + o.run + "," + partLabel})
 		}
-		o.err = o.api.removeGroups(ctx, o.run, all)
+		return o.api.removeGroups(ctx, o.run, all)
 	})
-	return o.err
 }
 
 // Down removes a kept database and returns a line that reports this. Its parameters are name, namespace, context and

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"stroppy/internal/cluster/wait"
 	"stroppy/internal/fault"
 )
 
@@ -102,7 +101,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link fault.Link) (fa
 		return fault.Effect{}, err
 	}
 	before := make([]measured, len(nodes))
-	_, err = observe(ctx, func(ctx context.Context) (string, error) {
+	_, err = observe(ctx, seenWithin, func(ctx context.Context) (string, error) {
 		return "", Each(nodes, func(i, node int) (err error) {
 			if before[i], err = seen.measure(ctx, node, link); err == nil && link.Bandwidth > 0 {
 				err = before[i].wide(link.Bandwidth)
@@ -155,39 +154,16 @@ func degradeSpec(n *network, nodes []int, link fault.Link) map[string]any {
 	return spec
 }
 
-// seenWithin bounds the time until an effect is seen after Chaos Mesh has reported it.
-const seenWithin = 10 * time.Second
-
-// observe repeats see until it succeeds, for seenWithin.
-func observe(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
-	return observeWithin(ctx, seenWithin, see)
-}
-
-func observeWithin(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not seen within %v", within))
-	defer cancel()
-	err = wait.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
-	return text, err
-}
-
 // effect injects faults of the network, verifies them through seen, and verifies their end through ended.
-func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e fault.Effect, err error) {
+func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (fault.Effect, error) {
 	x, err := n.cluster.inject(ctx, "NetworkChaos", specs...)
 	if err != nil {
-		return e, err
+		return fault.Effect{}, err
 	}
-	e.Heal = func(ctx context.Context) (string, error) {
-		if err := x.heal(ctx); err != nil {
-			return "", err
-		}
-		return observe(ctx, ended)
-	}
-	if e.Seen, err = observe(ctx, seen); err != nil {
-		err = fmt.Errorf("the fault that Chaos Mesh has injected into %s has no effect: %w", n.names(nodes), err)
-	} else {
-		e.Seen += ", by Chaos Mesh"
-	}
-	return e, err
+	of := n.names(nodes)
+	return x.effect(ctx, sight{
+		into: of, healed: "the network of " + of + " as healed", seen: observing(seenWithin, seen), ended: observing(seenWithin, ended),
+	})
 }
 
 // selects returns a Chaos Mesh selector of nodes' pods by name.

@@ -109,12 +109,17 @@ func (o *ownership) willMake(ctx context.Context, kind schema.GroupVersionKind) 
 
 // giveUp removes all objects of the run, and then the lease. It may be called again.
 func (o *ownership) giveUp() error {
+	return o.finish(func(ctx context.Context) error { return o.api.clearRun(ctx, o.run, o.made) })
+}
+
+// finish ends the renewal of the lease and removes objects, once.
+func (o *ownership) finish(remove func(context.Context) error) error {
 	o.once.Do(func() {
 		o.end()
 		o.done.Wait()
 		ctx, cancel := context.WithTimeoutCause(context.Background(), removeLimit, fmt.Errorf("they have not gone within %v", removeLimit))
 		defer cancel()
-		o.err = o.api.clearRun(ctx, o.run, o.made)
+		o.err = remove(ctx)
 	})
 	return o.err
 }

@@ -37,9 +37,9 @@ func (n *node) Stress(ctx context.Context, processes int) (fault.Effect, error) 
 	fail := func(err error) (fault.Effect, error) {
 		return fault.Effect{}, fmt.Errorf("stress the processors of %s: %w", n.Name(), err)
 	}
-	pod := n.current()
-	if pod == nil || !n.Running() {
-		return fail(errors.New("its server is not running"))
+	server, pod, err := n.server()
+	if err != nil {
+		return fail(err)
 	}
 	all, err := n.cluster.meter.processors(ctx, pod.Spec.NodeName)
 	if err != nil {
@@ -49,7 +49,7 @@ func (n *node) Stress(ctx context.Context, processes int) (fault.Effect, error) 
 	if processes == 0 {
 		processes = int(math.Ceil(most))
 	}
-	s := &stressed{node: n, pod: pod.UID, server: serverOf(pod).ContainerID}
+	s := &stressed{server: server}
 	if err := s.look(ctx); err != nil {
 		return fail(err)
 	}
@@ -76,10 +76,10 @@ func riseOf(before, taken, most float64) (float64, error) {
 // look measures the use of the pod before the fault. The kubelet must measure twice from now on. An earlier
 // measurement may be from before the load, and the rise by the load would count as the fault.
 func (s *stressed) look(ctx context.Context) error {
-	_, err := s.observe(ctx, 2, func(used float64) (string, error) {
+	_, err := s.observing(2, func(used float64) (string, error) {
 		s.before = used
 		return "", nil
-	})
+	})(ctx)
 	return err
 }
 
@@ -99,90 +99,64 @@ func bounded(c *corev1.Container, all float64) float64 {
 
 // stressed is a node under stress.
 type stressed struct {
-	node   *node
-	pod    types.UID
-	server string // the container's identifier
-	fault  *chaos
+	server
 
 	before float64 // processors that its pod used before
 	rise   float64 // required rise of its use
-	with   float64 // its use during the fault
 }
 
 // effect verifies that the pod uses more, and after the heal that it does not.
-func (s *stressed) effect(ctx context.Context) (e fault.Effect, err error) {
-	e = fault.Effect{Still: s.still, Heal: s.heal}
-	e.Seen, err = s.observe(ctx, 1, func(used float64) (string, error) {
-		text := fmt.Sprintf("its pod used %.2f processors, and %.2f before", used, s.before)
-		if used < s.before+s.rise {
-			return "", errors.New(text)
-		}
-		s.with = used
-		return text + ", by Chaos Mesh", nil
+func (s *stressed) effect(ctx context.Context) (fault.Effect, error) {
+	least := s.before + s.rise // of the use, if the fault is there
+	e, err := s.fault.effect(ctx, sight{
+		into: "the container of " + s.node.Name(), healed: "the stress of " + s.node.Name() + " as ended",
+		seen: s.observing(1, func(used float64) (string, error) {
+			text := fmt.Sprintf("its pod used %.2f processors, and %.2f before", used, s.before)
+			if used < least {
+				return "", errors.New(text)
+			}
+			least = (s.before + used) / 2
+			return text, nil
+		}),
+		gone: func() string {
+			if s.here() && s.node.Running() {
+				return ""
+			}
+			return "the processes have gone with the server"
+		},
+		ended: s.observing(1, func(used float64) (string, error) {
+			text := fmt.Sprintf("its pod uses %.2f processors", used)
+			if used >= least {
+				return "", errors.New(text)
+			}
+			return text, nil
+		}),
 	})
-	if err != nil {
-		err = fmt.Errorf("the fault that Chaos Mesh has injected into the container of %s was not seen: %w", s.node.Name(), err)
-	}
+	e.Still = s.still
 	return e, err
 }
 
-// observe calls see with the processor use of the pod until it succeeds, after its kubelet has measured looks times
-// from now.
-func (s *stressed) observe(ctx context.Context, looks int, see func(used float64) (string, error)) (string, error) {
-	_, last, _ := s.node.cluster.meter.rate(s.pod) // an error means that it was not measured yet
-	return observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
-		used, at, err := s.node.cluster.meter.rate(s.pod)
-		if err != nil {
-			return "", err
-		}
-		if at.After(last) {
-			last = at
-			looks--
-		}
-		if looks > 0 {
-			return "", errors.New("its kubelet has not measured its pod since")
-		}
-		return see(used)
-	})
-}
-
-// here reports whether the server is the one that was stressed.
-func (s *stressed) here() bool {
-	pod := s.node.current()
-	return pod != nil && pod.UID == s.pod && serverOf(pod).ContainerID == s.server
-}
-
-// still returns why the stress has ended although nobody has healed it.
-func (s *stressed) still(context.Context) error {
-	if !s.here() {
-		return fmt.Errorf("the server of %s was restarted, without the stress", s.node.Name())
+// observing returns a function that calls see with the processor use of the pod until it succeeds, after its kubelet
+// has measured looks times from the call.
+func (s *stressed) observing(looks int, see func(used float64) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		left := looks
+		_, last, _ := s.node.cluster.meter.rate(s.pod) // an error means that it was not measured yet
+		return observe(ctx, stressSeen, func(context.Context) (string, error) {
+			used, at, err := s.node.cluster.meter.rate(s.pod)
+			if err != nil {
+				return "", err
+			}
+			if at.After(last) {
+				last = at
+				left--
+			}
+			if left > 0 {
+				return "", errors.New("its kubelet has not measured its pod since")
+			}
+			return see(used)
+		})
 	}
-	return nil
-}
-
-// heal ends the processes and verifies that the use of the pod falls by at least half of the rise.
-func (s *stressed) heal(ctx context.Context) (string, error) {
-	if err := s.fault.heal(ctx); err != nil {
-		return "", err
-	}
-	if !s.here() || !s.node.Running() {
-		return "the processes have gone with the server", nil
-	}
-	least := s.before + s.rise
-	if s.with != 0 { // the rise was seen
-		least = (s.before + s.with) / 2
-	}
-	text, err := s.observe(ctx, 1, func(used float64) (string, error) {
-		text := fmt.Sprintf("its pod uses %.2f processors", used)
-		if used >= least {
-			return "", errors.New(text)
-		}
-		return text, nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("Chaos Mesh reports the stress of %s as ended, but this was not seen: %w", s.node.Name(), err)
-	}
-	return text, nil
 }
 
 // rate returns how many processors a pod used between the last two measurements of its kubelet. It also returns the

@@ -87,7 +87,7 @@ func TestStressIsRecognized(t *testing.T) {
 				v := faulty(c.pod, logged{}, nil)
 				m := &meter{cluster: v.node.cluster, latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
 				v.node.cluster.meter = m
-				s := &stressed{node: v.node, pod: "1", server: "a", fault: v.fault, before: 0.2, rise: 0.5}
+				s := &stressed{server: v.server, before: 0.2, rise: 0.5}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				take := c.with
@@ -123,7 +123,7 @@ func TestStressIsRecognized(t *testing.T) {
 func TestUsageBeforeLoadIsNoBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &meter{latest: map[types.UID]usage.Reading{}, earlier: map[types.UID]usage.Reading{}}
-		s := &stressed{node: &node{cluster: &Cluster{meter: m}}, pod: "1"}
+		s := &stressed{server: server{node: &node{cluster: &Cluster{meter: m}}, pod: "1"}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		began := time.Now()
@@ -209,7 +209,7 @@ func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 			_ = look()
 		}
 	}()
-	s := &stressed{node: n, pod: "1", server: "a", rise: 0.5}
+	s := &stressed{server: server{node: n, pod: "1", id: "a"}, rise: 0.5}
 	s.before, _, err = x.meter.rate("1")
 	must(t, err)
 	s.fault, err = x.inject(t.Context(), stressChaos, stressSpec(x, 1, "db", 2))

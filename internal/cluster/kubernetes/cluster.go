@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
@@ -276,11 +277,6 @@ func (c *Cluster) settle(ctx context.Context) error {
 		return nil
 	}
 	c.spec.Formed = true
-	return c.applyAgain(ctx)
-}
-
-// applyAgain applies what the kind renders now.
-func (c *Cluster) applyAgain(ctx context.Context) error {
 	for _, o := range c.spec.Operator.Render(c.spec) {
 		if o.GetKind() != statefulSetKind.Kind {
 			continue
@@ -450,17 +446,15 @@ func Clear(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	leases, err := api.list(ctx, leaseKind, RunLabel+"="+l.Run)
-	if err != nil {
-		return false, fmt.Errorf("look for objects of %s: %w", l.Run, api.explain(err))
+	lease, err := api.Get(ctx, leaseKind, leaseName(l.Run))
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for objects of %s: %w", l.Run, err)
+	case isKept(lease): // and its run was killed while it removed the rest
+		return false, nil
 	}
-	for i := range leases {
-		if isKept(&leases[i]) { // and its run was killed while it removed the rest
-			return false, nil
-		}
-		if _, err := api.clearLease(ctx, &leases[i]); err != nil {
-			return false, err
-		}
-	}
-	return len(leases) > 0, nil
+	_, err = api.clearLease(ctx, lease)
+	return err == nil, err
 }

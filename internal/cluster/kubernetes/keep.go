@@ -18,14 +18,7 @@ const (
 )
 
 // asPart marks an object that does not belong to the database.
-func asPart(o *Object, what string) {
-	labels := o.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[partLabel] = what
-	o.SetLabels(labels)
-}
+func asPart(o *Object, what string) { mark(o, map[string]string{partLabel: what}) }
 
 // Keep makes Stop leave the database. It returns the name and namespace of the database and the labels of its
 // servers' pods, by which another run uses it. The error is the reason why there is nothing to keep.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -154,7 +155,11 @@ func (n heldNode) Replace(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := n.emptyClaims(ctx); err != nil {
+	old, err := n.deleteClaim(ctx, DataVolume+"-"+n.pod) // its StatefulSet makes a new one
+	if err == nil {
+		err = n.claimGone(ctx, old)
+	}
+	if err != nil {
 		return err
 	}
 	if r, ok := n.cluster.database.(Rejoiner); ok {
@@ -234,15 +239,6 @@ func claimsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// emptyClaims removes the volume claims of the node. Its StatefulSet makes new ones.
-func (n *node) emptyClaims(ctx context.Context) error {
-	old, err := n.deleteClaim(ctx, n.claim())
-	if err != nil {
-		return err
-	}
-	return n.claimGone(ctx, old)
-}
-
 // deleteClaim deletes a volume claim and returns its last state.
 func (n *node) deleteClaim(ctx context.Context, name string) (*Object, error) {
 	old, err := n.cluster.api.Get(ctx, claimKind, name)
@@ -271,11 +267,9 @@ func (n *node) claimGone(ctx context.Context, old *Object) error {
 	})
 }
 
-// DataVolume is the name of the data volume of a server in a StatefulSet of ours.
+// DataVolume is the name of the data volume of a server in a StatefulSet of ours. It begins the name of the volume
+// claim of a pod.
 const DataVolume = "data"
-
-// claim returns the name that a StatefulSet gives the volume claim of a pod.
-func (n *node) claim() string { return DataVolume + "-" + n.pod }
 
 // gateName is the scheduling gate of a pod that must stay down.
 const gateName = "stroppy.io/down"
@@ -292,12 +286,7 @@ func (c *Cluster) gate(ctx context.Context, on bool) error {
 }
 
 func gated(p *corev1.Pod) bool {
-	for _, g := range p.Spec.SchedulingGates {
-		if g.Name == gateName {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})
 }
 
 // open allows a pod that stays down to be scheduled. The UID restricts the change to this pod.

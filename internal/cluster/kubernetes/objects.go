@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -55,13 +56,13 @@ func Apart(labels map[string]any) map[string]any {
 	}}
 }
 
-// label marks an object with its run.
-func label(o *Object, run string) {
+// mark adds labels to an object.
+func mark(o *Object, more map[string]string) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[ManagedByLabel], labels[RunLabel] = manager, run
+	maps.Copy(labels, more)
 	o.SetLabels(labels)
 }
 
@@ -82,7 +83,7 @@ func (a *API) Apply(ctx context.Context, run string, o *Object) (*Object, error)
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, fail(err)
 	}
-	label(o, run)
+	mark(o, map[string]string{ManagedByLabel: manager, RunLabel: run})
 	applied, err := client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager})
 	if err != nil {
 		return nil, fail(err)

@@ -2,9 +2,7 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,9 +137,7 @@ func (c *Cluster) probeName() string { return c.run + "-probe" }
 
 // startProbe makes the pod and returns when it answers.
 func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
-	var token [16]byte
-	_, _ = rand.Read(token[:]) // never fails (crypto/rand)
-	p = &probe{cluster: c, token: hex.EncodeToString(token[:])}
+	p = &probe{cluster: c, token: NewPassword()}
 	security := RestrictedPod()
 	// This sysctl allows echoes without a privilege (icmp(7)). Any pod may set it.
 	security["sysctls"] = []any{map[string]any{"name": "net.ipv4.ping_group_range", "value": "0 2147483647"}}

@@ -57,7 +57,7 @@ func (a *API) Require(ctx context.Context, rights []Right) error {
 				if err != nil {
 					failed = err
 				} else if !allowed {
-					lacks = append(lacks, verb+" "+r.name())
+					lacks = append(lacks, verb+" "+schema.GroupResource{Group: r.Group, Resource: r.Resource}.String())
 				}
 			})
 		}
@@ -71,13 +71,6 @@ func (a *API) Require(ctx context.Context, rights []Right) error {
 		return fmt.Errorf("this account may not %s in the namespace %s: it needs the rights of docs/kubernetes.md", strings.Join(lacks, ", "), a.Namespace)
 	}
 	return nil
-}
-
-func (r Right) name() string {
-	if r.Group == "" {
-		return r.Resource
-	}
-	return r.Resource + "." + r.Group
 }
 
 type creates func(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error)

@@ -369,7 +369,7 @@ func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, leases.Delete(ctx, "stroppy-named", metav1.DeleteOptions{}))
 
 	forged := NewObject("coordination.k8s.io/v1", "Lease", "database-leader", map[string]any{"spec": map[string]any{}})
-	label(forged, "stroppy-x")
+	mark(forged, map[string]string{ManagedByLabel: manager, RunLabel: "stroppy-x"})
 	_, err = leases.Create(ctx, forged, metav1.CreateOptions{})
 	must(t, err)
 	_, err = a.clearDead(ctx, later)

@@ -136,8 +136,8 @@ func (s *stressed) effect(ctx context.Context) (fault.Effect, error) {
 	return e, err
 }
 
-// observing returns a function that calls see with the processor use of the pod until it succeeds, after its kubelet
-// has measured looks times from the call.
+// observing returns a function that calls see with the processor use of the pod until it succeeds. It begins when the
+// kubelet has measured the pod looks times since the call.
 func (s *stressed) observing(looks int, see func(used float64) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		left := looks

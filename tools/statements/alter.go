@@ -46,11 +46,7 @@ type change func(c *campaign, rng *rand.Rand, r *recording, dir string) (how str
 
 // changes are the ways in which a recording is altered.
 var changes = []change{
-	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
-		changed, at := slices.Clone(data), rng.IntN(len(data))
-		changed[at] ^= 1 << rng.IntN(8)
-		return fmt.Sprintf("a flipped bit at byte %d", at), changed
-	}),
+	ofOneFile(flipBit),
 	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		n := rng.IntN(len(data))
 		return fmt.Sprintf("the first %d of %d bytes", n, len(data)), slices.Clone(data[:n])
@@ -61,15 +57,17 @@ var changes = []change{
 	ofOneFile(func(*rand.Rand, []byte) (string, []byte) { return "the removal", nil }),
 	ofOneBlock("a block twice", func(data []byte, from, to int) []byte { return slices.Concat(data[:to], data[from:to], data[to:]) }),
 	ofOneBlock("a block less", func(data []byte, from, to int) []byte { return slices.Concat(data[:from], data[to:]) }),
-	flipAnywhere, swapWithOther, swapEnds, editResult, editFaults,
+	ofFile(evidence, flipBit), swapWithOther, swapEnds, editResult, editFaults,
 }
 
-// ofOneFile is the change of one file of the history. The function returns how, and the new contents;
-// nil removes the file.
-func ofOneFile(alter func(rng *rand.Rand, data []byte) (how string, changed []byte)) change {
+// alteration returns how it changed the contents of a file, and the new contents; nil removes the file.
+type alteration func(rng *rand.Rand, data []byte) (how string, changed []byte)
+
+// ofFile is the change of one of some files, whose names are relative to the directory of a recording.
+func ofFile(files func(dir string) []string, alter alteration) change {
 	return func(_ *campaign, rng *rand.Rand, _ *recording, dir string) string {
-		files := try.Must(filepath.Glob(filepath.Join(dir, "history", "*.bin")))
-		file := files[rng.IntN(len(files))]
+		list := files(dir)
+		file := filepath.Join(dir, list[rng.IntN(len(list))])
 		how, changed := alter(rng, try.Must(os.ReadFile(file)))
 		if changed == nil {
 			try.Check(os.Remove(file))
@@ -78,6 +76,19 @@ func ofOneFile(alter func(rng *rand.Rand, data []byte) (how string, changed []by
 		}
 		return how + " of " + filepath.Base(file)
 	}
+}
+
+// ofOneFile is the change of one file of the history.
+func ofOneFile(alter alteration) change {
+	return ofFile(func(dir string) []string {
+		return slices.DeleteFunc(evidence(dir), func(name string) bool { return filepath.Ext(name) != ".bin" })
+	}, alter)
+}
+
+func flipBit(rng *rand.Rand, data []byte) (string, []byte) {
+	changed, at := slices.Clone(data), rng.IntN(len(data))
+	changed[at] ^= 1 << rng.IntN(8)
+	return fmt.Sprintf("a flipped bit at byte %d", at), changed
 }
 
 // ofOneBlock is the change of one block of a file, which is from one offset to the other.
@@ -106,17 +117,6 @@ func evidence(dir string) (files []string) {
 		return nil
 	}))
 	return files
-}
-
-// flipAnywhere flips one bit of any file that a check reads.
-func flipAnywhere(_ *campaign, rng *rand.Rand, _ *recording, dir string) string {
-	files := evidence(dir)
-	file := files[rng.IntN(len(files))]
-	data := try.Must(os.ReadFile(filepath.Join(dir, file)))
-	at, bit := rng.IntN(len(data)), rng.IntN(8)
-	data[at] ^= 1 << bit
-	try.Write(filepath.Join(dir, file), data)
-	return fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file)
 }
 
 // swapWithOther replaces a file by the one of a run with the same settings and another seed.

@@ -26,7 +26,6 @@ import (
 )
 
 func main() {
-	stroppy := flag.String("stroppy", "", "a program to run; empty: the one that this tool was built with")
 	runs := flag.Int("runs", 2000, "seeded runs")
 	altered := flag.Int("altered", 3000, "altered copies of recordings")
 	from := flag.Uint64("seed", 1, "of the first run")
@@ -36,9 +35,6 @@ func main() {
 		dir := try.Must(os.MkdirTemp("", "statements"))
 		defer os.RemoveAll(dir)
 		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: verifierFile, call: inProcess}
-		if *stroppy != "" {
-			c.call = program(*stroppy)
-		}
 		err := c.run(*runs, *altered, *from)
 		fmt.Print(c.summary())
 		try.Check(err)
@@ -69,30 +65,8 @@ type caller func(args []string) (code int, last string)
 func inProcess(args []string) (code int, last string) {
 	var errors bytes.Buffer
 	code = cli.Main(args, nil, strings.NewReader(""), io.Discard, &errors)
-	return code, lastLine(errors.String())
-}
-
-// program returns the caller of a program in a file.
-func program(stroppy string) caller {
-	return func(args []string) (int, string) {
-		cmd := exec.Command(stroppy, args...)
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-		var errors bytes.Buffer
-		cmd.Stderr = &errors
-		err := cmd.Run()
-		if exit, ok := err.(*exec.ExitError); ok {
-			return exit.ExitCode(), lastLine(errors.String())
-		}
-		if err != nil {
-			return 99, err.Error()
-		}
-		return 0, lastLine(errors.String())
-	}
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+	lines := strings.Split(strings.TrimSpace(errors.String()), "\n")
+	return code, lines[len(lines)-1]
 }
 
 // kind is one combination of settings of a run.

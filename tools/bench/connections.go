@@ -42,7 +42,7 @@ func (s *suite) connections() {
 		ours := s.hold(pooler, manyConnections, long)
 		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(manyConnections), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
 			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
-		run(peer)
+		try.Output(peer)
 		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
 			float64(ours.Client.RSS)/manyConnections/(1<<10), memoryOf(peer.ProcessState)/manyConnections/(1<<10), "≤ 1.00")
 		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")

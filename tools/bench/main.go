@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,25 +159,14 @@ func (s *suite) runChecked(workload string, args ...string) *result {
 	args = append([]string{"run", workload, "--json", "--out=" + out}, args...)
 	command := exec.CommandContext(s.ctx, s.stroppy, args...)
 	command.Env = append(os.Environ(), "CPU_PROFILES="+s.profiles)
-	text := run(command)
+	text := try.Output(command)
 	var r result
 	try.Check(json.Unmarshal(text, &r))
 	return &r
 }
 
 // command runs stroppy.
-func (s *suite) command(args ...string) { run(exec.CommandContext(s.ctx, s.stroppy, args...)) }
-
-// run runs a command and returns its standard output; its standard error is part
-// of the error.
-func run(cmd *exec.Cmd) []byte {
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
-		try.Fail("run %s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(complaints.Bytes()))
-	}
-	return out.Bytes()
-}
+func (s *suite) command(args ...string) { try.Output(exec.CommandContext(s.ctx, s.stroppy, args...)) }
 
 // releaseProfile is where the profile lies by which releases are optimized (go build -pgo).
 // It is not called default.pgo, because `go build` would take it unasked then, and compile
@@ -197,7 +185,7 @@ func (s *suite) build(profiled bool) {
 	}
 	build := exec.CommandContext(s.ctx, "go", append(args, "./cmd/stroppy")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
-	run(build)
+	try.Output(build)
 }
 
 // mergeProfiles merges the profiles of all calls into one, weighted by processor time.
@@ -206,5 +194,5 @@ func (s *suite) mergeProfiles(into string) {
 	if len(all) == 0 {
 		try.Fail("no call wrote a profile: measure a part in which stroppy runs")
 	}
-	run(exec.CommandContext(s.ctx, "go", append([]string{"tool", "pprof", "-proto", "-output=" + into}, all...)...))
+	try.Output(exec.CommandContext(s.ctx, "go", append([]string{"tool", "pprof", "-proto", "-output=" + into}, all...)...))
 }

@@ -40,21 +40,21 @@ func (s *suite) serve(options cluster.Options, measure func(*server)) {
 }
 
 func (s *server) sql(statement string) {
-	run(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
+	try.Output(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
 }
 
 // settle writes what is to be written to the disk, so that nobody pays for the other's
 // pages.
 func (s *server) settle() {
 	s.sql("CHECKPOINT")
-	run(exec.CommandContext(s.ctx, "sync"))
+	try.Output(exec.CommandContext(s.ctx, "sync"))
 }
 
 // peer runs pgbench for as long as a measurement takes, with prepared statements unless the
 // arguments have another -M.
 func (s *server) peer(args ...string) speed {
 	cmd := exec.CommandContext(s.ctx, s.pgbench, append([]string{"-n", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds()))}, append(args, s.URL())...)...)
-	text := run(cmd)
+	text := try.Output(cmd)
 	number := func(before string, after byte) float64 {
 		_, rest, ok := bytes.Cut(text, []byte(before))
 		end := bytes.IndexByte(rest, after)
@@ -153,7 +153,7 @@ func (s *server) loads(ours, theirs func() (seconds float64)) (a, b float64) {
 func (s *server) timed(name string, args ...string) func() float64 {
 	return func() float64 {
 		start := time.Now()
-		run(exec.CommandContext(s.ctx, name, args...))
+		try.Output(exec.CommandContext(s.ctx, name, args...))
 		return time.Since(start).Seconds()
 	}
 }

@@ -41,6 +41,27 @@ func (t tree) add(name string, mode fs.FileMode, text []byte) {
 	}
 }
 
+// addAll adds plain files below a folder.
+func (t tree) addAll(folder string, list []file) {
+	for _, f := range list {
+		t.add(path.Join(folder, f.name), 0o644, f.text)
+	}
+}
+
+// filesIn returns the files in a folder and below it.
+func filesIn(folder string) (list []file) {
+	root := os.DirFS(folder)
+	try.Check(fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		list = append(list, file{name, text})
+		return err
+	}))
+	return list
+}
+
 // archive packs the binary and the files beside it in one folder: as zip for Windows, which opens it without
 // another program, and otherwise as tar with gzip.
 func (r *release) archive(out string, b binary) (name string) {

@@ -88,7 +88,7 @@ func (b *builder) build(t target) binary {
 	path := filepath.Join(b.scratch, t.base(), t.program())
 	command := exec.Command("go", b.arguments(path)...)
 	command.Dir, command.Env = b.root, environment(os.Environ(), t)
-	output(command)
+	try.Output(command)
 	info := try.Must(buildinfo.ReadFile(path))
 	return binary{t, path, info}
 }

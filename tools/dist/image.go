@@ -40,7 +40,9 @@ func (r *release) image(out string, binaries []binary) string {
 	tag := strings.ReplaceAll(r.version, "+", "_") // which no tag may have
 	names := map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "localhost/stroppy:" + tag}
 	try.Check(files.AppendIndex(index, layout.WithAnnotations(names)))
-	written(filepath.Join(out, imageName), r.treeOf(folder).writeTar)
+	t := r.tree()
+	t.addAll("", filesIn(folder))
+	written(filepath.Join(out, imageName), t.writeTar)
 	return imageName
 }
 
@@ -111,18 +113,4 @@ func certificates() []byte {
 		}
 	}
 	return text.Bytes()
-}
-
-// treeOf returns the files in a folder and below it.
-func (r *release) treeOf(folder string) tree {
-	t := r.tree()
-	try.Check(fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		t.add(name, 0o644, text)
-		return err
-	}))
-	return t
 }

@@ -5,12 +5,10 @@ package main
 
 import (
 	"crypto/sha256"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -111,19 +109,6 @@ func sumOf(path string) []byte {
 	hash := sha256.New()
 	try.Must(io.Copy(hash, file))
 	return hash.Sum(nil)
-}
-
-// output runs a program and returns what it prints. The error has what it says of itself.
-func output(command *exec.Cmd) []byte {
-	out, err := command.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		try.Fail("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
-	}
-	if err != nil {
-		try.Fail("%s: %w", strings.Join(command.Args, " "), err)
-	}
-	return out
 }
 
 // doing calls do and puts what it does before its error.

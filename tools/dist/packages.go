@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -91,4 +92,35 @@ func parts(text string) (version, prerelease, metadata string) {
 	version, prerelease, _ = strings.Cut(text, "-")
 	dots := strings.NewReplacer("-", ".")
 	return version, dots.Replace(prerelease), dots.Replace(metadata)
+}
+
+const (
+	// chartFolder has the Helm chart, in the project.
+	chartFolder = "deploy/helm"
+	chartName   = "stroppy-chart.tgz"
+)
+
+// chartVersions are the lines of Chart.yaml that a release fills in.
+var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
+
+// chartFiles reads the chart, with the release's version in it.
+func chartFiles(root, version string) []file {
+	folder := filepath.Join(root, chartFolder)
+	list := filesIn(folder)
+	for i, f := range list {
+		if f.name == "Chart.yaml" {
+			if len(chartVersions.FindAll(f.text, -1)) != 2 {
+				try.Fail("Chart.yaml in %s has not one version and one appVersion", folder)
+			}
+			list[i].text = chartVersions.ReplaceAll(f.text, []byte("$1: "+version))
+		}
+	}
+	return list
+}
+
+// chart packs the Helm chart, as `helm package` does.
+func (r *release) chart(out string) {
+	t := r.tree()
+	t.addAll("stroppy", r.chartFiles)
+	written(filepath.Join(out, chartName), t.writeTarGzip)
 }

@@ -3,11 +3,14 @@
 package try
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"strings"
 )
 
 // failure is the panic of a step that failed.
@@ -42,6 +45,18 @@ func Attempt(do func()) (err error) {
 	}()
 	do()
 	return nil
+}
+
+// Output runs a command and returns its standard output. The error has its standard error.
+func Output(cmd *exec.Cmd) []byte {
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+	}
+	if err != nil {
+		Fail("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return out
 }
 
 // Main runs the program of that name. If it fails, Main prints the error and exits with the code.

@@ -130,16 +130,16 @@ func (s *Schedule) locking() bool {
 // Kind is a kind of operation.
 type Kind uint8
 
-// The kinds. A predicate selects the rows with Low ≤ amount < High.
+// The kinds: first those that bring rows, then those that write. A predicate selects the rows with Low ≤ amount < High.
 const (
 	Read        Kind = iota + 1 // reads rows by their ids; an absent row is no error
+	Find                        // reads rows by a predicate
+	FindUpdate                  // reads rows by a predicate and locks them: SELECT … FOR UPDATE
+	FindShare                   // the same with a shared lock: SELECT … FOR SHARE
 	Write                       // sets the amount of one row
 	Add                         // adds to the amount of one row
 	Insert                      // adds a row
 	Delete                      // deletes one row
-	Find                        // reads rows by a predicate
-	FindUpdate                  // reads rows by a predicate and locks them: SELECT … FOR UPDATE
-	FindShare                   // the same with a shared lock: SELECT … FOR SHARE
 	AddAll                      // adds to the amount of all rows
 	AddWhere                    // adds to the amount of rows by a predicate
 	DeleteWhere                 // deletes rows by a predicate
@@ -149,24 +149,18 @@ const (
 
 // verbs names the kinds in a sentence about the prevention of an anomaly.
 var verbs = [...]string{
-	Read: "read", Write: "write", Add: "update", Insert: "insert", Delete: "delete", Find: "read",
-	FindUpdate: "locking read", FindShare: "locking read", AddAll: "update", AddWhere: "update", DeleteWhere: "delete",
+	Read: "read", Find: "read", FindUpdate: "locking read", FindShare: "locking read",
+	Write: "write", Add: "update", Insert: "insert", Delete: "delete", AddAll: "update", AddWhere: "update", DeleteWhere: "delete",
 	Commit: "commit", Rollback: "roll-back",
 }
 
-func (k Kind) writes() bool {
-	switch k {
-	case Write, Add, Insert, Delete, AddAll, AddWhere, DeleteWhere:
-		return true
-	}
-	return false
-}
+func (k Kind) writes() bool { return k >= Write && k <= DeleteWhere }
 
 // locks reports whether the kind is a read that locks what it finds.
 func (k Kind) locks() bool { return k == FindUpdate || k == FindShare }
 
 // reads reports whether the kind brings rows.
-func (k Kind) reads() bool { return k == Read || k == Find || k.locks() }
+func (k Kind) reads() bool { return k >= Read && k <= FindShare }
 
 // Operation is one operation of a transaction.
 type Operation struct {

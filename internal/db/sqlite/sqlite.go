@@ -49,15 +49,11 @@ var (
 // Open opens the database at url, or creates an empty one. Errors are of class Fatal, or Aborted if another
 // process holds the database.
 func Open(ctx context.Context, url string) (*Database, error) {
-	o, err := parseURL(url)
+	d, err := locate(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
+		return nil, err
 	}
-	d := &Database{options: o}
-	d.Sessions = NewSessions(isolations, func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, o.busyTimeout)
-	if err := checkPlace(o.path); err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: d.opOpen(), Err: err}
-	}
+	d.Sessions = NewSessions(isolations, func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, d.options.busyTimeout)
 	if d.admin, err = d.openFirst(ctx); err != nil {
 		return nil, d.explain(err)
 	}
@@ -68,14 +64,21 @@ func (d *Database) opOpen() string { return "open the SQLite database " + d.opti
 
 // Place returns an error if the file of a URL cannot exist. It does not open or create it.
 func Place(url string) error {
+	_, err := locate(url)
+	return err
+}
+
+// locate returns the database of a URL, which is not opened, or an error as Place does.
+func locate(url string) (*Database, error) {
 	o, err := parseURL(url)
 	if err != nil {
-		return &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
 	}
+	d := &Database{options: o}
 	if err := checkPlace(o.path); err != nil {
-		return &db.Error{Class: db.Fatal, Op: (&Database{options: o}).opOpen(), Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: d.opOpen(), Err: err}
 	}
-	return nil
+	return d, nil
 }
 
 // checkPlace returns plain errors for what SQLite calls "unable to open database file". It does not open the

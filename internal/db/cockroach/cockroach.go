@@ -115,6 +115,7 @@ func Flavor() *pgwire.Flavor {
 		Equal:    true,
 		Product:  func(version, _ string) (string, string) { return "CockroachDB", number(version) },
 		Settings: []string{"transaction_isolation", "statement_timeout"},
+		Size:     rangeBytes,
 	}
 }
 
@@ -175,18 +176,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, err
 }
 
-// Footprint returns the size of the keys and values in the database's ranges, including indexes and old versions, for
+// rangeBytes asks for the size of the keys and values in the database's ranges, including indexes and old versions, for
 // one replica of each. Their size on disk depends on compression. It needs admin rights.
-func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
-	err = d.Control(ctx, "ask "+d.Location()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
-		row, err := c.Row(ctx, rangeBytes)
-		if err == nil {
-			_, err = fmt.Sscan(row[0], &bytes)
-		}
-		return err
-	})
-	return bytes, err
-}
-
 const rangeBytes = `SELECT CAST(COALESCE(SUM((s->>'key_bytes')::INT + (s->>'val_bytes')::INT), 0) AS INT) FROM
 	(SELECT crdb_internal.range_stats(start_key) AS s FROM crdb_internal.ranges_no_leases WHERE database_name = current_database())`

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Control is a connection for a single call.
+// Control is a connection of one goroutine that is no session.
 type Control struct {
 	Conn    *pgconn.PgConn
 	flavor  *Flavor
@@ -23,9 +23,9 @@ type Control struct {
 	warning error      // what took the success from a commit
 }
 
-// Control opens a connection, passes it to do, closes it, and converts the error to a *db.Error.
-func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
-	c := &Control{flavor: d.flavor, phase: wire.Connecting}
+// Connect opens a Control.
+func (d *Database) Connect(ctx context.Context, op string) (*Control, error) {
+	c := &Control{flavor: d.flavor, phase: wire.Before}
 	config := d.next()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if c.phase != wire.Committing || d.flavor.Warning == nil {
@@ -37,26 +37,40 @@ func (d *Database) Control(ctx context.Context, op string, do func(context.Conte
 	}
 	var err error
 	if c.Conn, err = pgconn.ConnectConfig(ctx, config); err != nil {
-		return d.flavor.fromPgconn(ctx, op, err, wire.Connecting)
+		return nil, d.flavor.fromPgconn(ctx, op, err, wire.Connecting)
 	}
-	c.phase = wire.Before
-	remote := c.Conn.Conn().RemoteAddr()
-	guarded, release := d.guard(ctx, remote)
-	err = do(guarded, c)
-	var own *db.Error
-	switch {
-	case err == nil:
-	case c.warning != nil:
-		own = &db.Error{Class: db.Unknown, Final: true, Op: op, Err: c.warning}
-	case !errors.As(err, &own):
-		own = d.flavor.fromPgconn(guarded, op, err, c.phase)
-	}
-	release()
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	return c, nil
+}
+
+// Close closes the connection. What the caller wanted is known, and the server drops what is left.
+func (c *Control) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.Conn.Close(closing) // the call's outcome is known, and the server drops what is left
-	if own != nil {
+	_ = c.Conn.Close(ctx)
+}
+
+// Failure returns the error of an operation that failed with err.
+func (c *Control) Failure(ctx context.Context, op string, err error) error {
+	if c.warning != nil {
+		return &db.Error{Class: db.Unknown, Final: true, Op: op, Err: c.warning}
+	}
+	if own, ok := errors.AsType[*db.Error](err); ok {
 		return own
+	}
+	return c.flavor.fromPgconn(ctx, op, err, c.phase)
+}
+
+// Control opens a connection, passes it to do, closes it, and converts the error to a *db.Error.
+func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
+	c, err := d.Connect(ctx, op)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	guarded, release := d.guard(ctx, c.Conn.Conn().RemoteAddr())
+	defer release()
+	if err = do(guarded, c); err != nil {
+		return c.Failure(guarded, op, err)
 	}
 	return nil
 }

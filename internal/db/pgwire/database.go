@@ -68,6 +68,7 @@ type Flavor struct {
 	// Product returns name and version for Info, from version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
 	Settings []string // that Info shows
+	Size     string   // the query for Footprint
 
 	// Durability adds to an Info what the database promises about acknowledged writes, with one server or several. If
 	// it is nil, that is not known.
@@ -304,6 +305,18 @@ func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 		return nil
 	})
 	return info, err
+}
+
+// Footprint returns the size of the database as its Flavor defines it.
+func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
+	err = d.Control(ctx, "ask "+d.Location()+" for its size", func(ctx context.Context, c *Control) error {
+		row, err := c.Row(ctx, d.flavor.Size)
+		if err == nil {
+			_, err = fmt.Sscan(row[0], &bytes)
+		}
+		return err
+	})
+	return bytes, err
 }
 
 // Exec runs one statement on a temporary connection.

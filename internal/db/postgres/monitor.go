@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"stroppy/internal/db"
 	"stroppy/internal/db/pgwire"
 )
@@ -97,14 +95,15 @@ func query(version int) string {
 		", (" + checkpoints + ") checkpoints, (" + wal + ") wal, pg_stat_database d WHERE d.datname = current_database()"
 }
 
-// monitor is a separate session with the server that accepts writes.
+// monitor is a separate connection to the server that accepts writes.
 type monitor struct {
-	*pgwire.Peek
+	database *Database
+	conn     *pgwire.Control // nil: there is none now
 }
 
 // Monitor implements db.Monitored. It reads waits by class, the WAL, buffers, checkpoints, rollbacks and
 // deadlocks from the cumulative statistics.
-func (d *Database) Monitor() db.Monitor { return &monitor{d.Peek()} }
+func (d *Database) Monitor() db.Monitor { return &monitor{database: d} }
 
 func (*monitor) Interval() time.Duration { return time.Second }
 
@@ -120,12 +119,16 @@ func (*monitor) Metrics() (all []db.Metric) {
 }
 
 func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
-	s.Fresh = !m.Connected()
-	row, err := m.Row(ctx, "ask for the statistics of PostgreSQL", func(conn *pgconn.PgConn) string {
-		return query(major(conn.ParameterStatus("server_version")))
-	})
+	const op = "ask for the statistics of PostgreSQL"
+	if s.Fresh = m.conn == nil || m.conn.Conn.IsClosed(); s.Fresh {
+		if m.conn, err = m.database.Connect(ctx, op); err != nil {
+			return s, err
+		}
+	}
+	row, err := m.conn.Row(ctx, query(major(m.conn.Conn.ParameterStatus("server_version"))))
 	if err != nil {
-		return s, err
+		defer m.Close()
+		return s, m.conn.Failure(ctx, op, err)
 	}
 	if s.Server = row[0]; s.Server != "" {
 		s.Server += ":" + row[1]
@@ -134,6 +137,13 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 		s.Values = append(s.Values, db.ParseValue(text))
 	}
 	return s, nil
+}
+
+func (m *monitor) Close() {
+	if m.conn != nil {
+		m.conn.Close()
+		m.conn = nil
+	}
 }
 
 // major returns the number at the beginning of a version, or 0.

@@ -81,18 +81,35 @@ func Flavor() *pgwire.Flavor {
 		Product: func(_, serverVersion string) (string, string) { return "PostgreSQL", serverVersion },
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",
 			"default_transaction_isolation", "max_connections", "shared_buffers", "wal_level"},
+		Size:       "SELECT pg_database_size(current_database())", // of all files, with indexes and dead rows
 		Durability: durability,
 	}
 }
 
-// Footprint returns the size of the database's files, including indexes and dead rows.
-func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
-	err = d.Control(ctx, "ask "+d.Location()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
-		row, err := c.Row(ctx, "SELECT pg_database_size(current_database())")
-		if err == nil {
-			_, err = fmt.Sscan(row[0], &bytes)
-		}
-		return err
-	})
-	return bytes, err
+// manual is the address of PostgreSQL's documentation.
+const manual = "https://www.postgresql.org/docs/current/"
+
+// durability adds to an Info what PostgreSQL promises about acknowledged commits.
+func durability(info *db.Info, several bool) {
+	info.Durable = manual + "wal-reliability.html"
+	if info.Setting("fsync") == "off" {
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "fsync=off", Source: manual + "runtime-config-wal.html", Cure: "fsync=on",
+			Quote: "this can result in unrecoverable data corruption in the event of a power failure or system crash",
+		})
+	}
+	if info.Setting("synchronous_commit") == "off" {
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "synchronous_commit=off", Source: manual + "wal-async-commit.html", Cure: "synchronous_commit=on",
+			Quote: "the most recent transactions may be lost if the database should crash",
+		})
+	}
+	if several && info.Setting("synchronous_standby_names") == "" {
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "synchronous_standby_names=''", Source: manual + "warm-standby.html#SYNCHRONOUS-REPLICATION",
+			Cure: "synchronous_standby_names (with Patroni: synchronous_mode and synchronous_mode_strict)",
+			Quote: "If the primary server crashes then some transactions that were committed may not have been replicated " +
+				"to the standby server, causing data loss.",
+		})
+	}
 }

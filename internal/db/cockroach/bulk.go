@@ -1,7 +1,6 @@
 package cockroach
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -21,9 +20,8 @@ import (
 const (
 	// loaders is the number of connections that insert concurrently. Four were three times as fast as one COPY.
 	loaders = 4
-	// insertRows and insertBytes are the approximate limits of one INSERT. More rows cost less each, and a message
-	// has at most 16 MiB.
-	insertRows, insertBytes = 5000, 1 << 20
+	// insertRows is the number of rows of one INSERT. More rows cost less each.
+	insertRows = 5000
 	// splitRows is the approximate number of rows between two splits of a table that is loaded in key order.
 	splitRows = 100_000
 	// dropLimit limits the removal of a table after a failed load, because a cluster without a majority does not
@@ -94,7 +92,7 @@ func (d *Database) fill(ctx context.Context, c *pgwire.Control, op string, load 
 	}
 	group.Go(func() error {
 		defer close(statements)
-		return inserts(load, source, func(first []db.Value, statement string) error {
+		return source.Inserts(insertRows, appendLiteral, func(first []db.Value, statement string) error {
 			if err := s.before(ctx, c, first); err != nil {
 				return err
 			}
@@ -115,51 +113,17 @@ func (d *Database) fill(ctx context.Context, c *pgwire.Control, op string, load 
 	return source.Count, nil
 }
 
-// inserts writes the rows as INSERTs and passes each to send with its first row.
-func inserts(load *db.BulkLoad, source *wire.Rows, send func(first []db.Value, statement string) error) error {
-	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
-	text, rows := []byte(head), 0
-	var first []db.Value
-	for row := source.Next(); row != nil; row = source.Next() {
-		if rows == 0 {
-			first = slices.Clone(row)
-			for i := range first {
-				first[i].Text = bytes.Clone(first[i].Text)
-			}
-		}
-		text = append(appendRow(append(text, '('), load.Types, row), "),"...)
-		if rows++; rows < insertRows && len(text) < insertBytes {
-			continue
-		}
-		if err := send(first, string(text[:len(text)-1])); err != nil {
-			return err
-		}
-		text, rows = append(text[:0], head...), 0
+// appendLiteral appends a value as an SQL literal.
+func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
+	switch {
+	case v.Null:
+		return append(dst, "NULL"...)
+	case t == db.Integer:
+		return strconv.AppendInt(dst, v.Int, 10)
+	case t == db.Decimal:
+		return money.Append(dst, v.Int)
 	}
-	if rows == 0 {
-		return nil
-	}
-	return send(first, string(text[:len(text)-1]))
-}
-
-// appendRow appends the values of a row as SQL literals.
-func appendRow(dst []byte, types []db.Type, row []db.Value) []byte {
-	for i, t := range types {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		switch v := &row[i]; {
-		case v.Null:
-			dst = append(dst, "NULL"...)
-		case t == db.Integer:
-			dst = strconv.AppendInt(dst, v.Int, 10)
-		case t == db.Decimal:
-			dst = money.Append(dst, v.Int)
-		default:
-			dst = append(dst, quoted(string(v.Text))...)
-		}
-	}
-	return dst
+	return append(dst, quoted(string(v.Text))...)
 }
 
 // quoted returns a text as an SQL literal.
@@ -218,7 +182,7 @@ func (s *splitter) before(ctx context.Context, c *pgwire.Control, first []db.Val
 	for _, i := range s.key {
 		at = append(at, first[i])
 	}
-	_, err := c.Conn.Exec(ctx, "ALTER TABLE "+s.load.Table+" SPLIT AT VALUES ("+string(appendRow(nil, s.types, at))+")").ReadAll()
+	_, err := c.Conn.Exec(ctx, "ALTER TABLE "+s.load.Table+" SPLIT AT VALUES "+string(wire.AppendList(nil, s.types, at, appendLiteral))).ReadAll()
 	if pgwire.Refused(err) {
 		s.key, err = nil, nil
 	}

@@ -167,7 +167,7 @@ func TestBulkInsertsHaveLimitedSize(t *testing.T) {
 	const count = 2*insertRows + 1
 	load := sqltest.Load(nil, sqltest.Some(count, "it's %d"))
 	var rows, statements int
-	err := inserts(&load, &wire.Rows{Load: &load}, func(first []db.Value, statement string) error {
+	err := (&wire.Rows{Load: &load}).Inserts(insertRows, appendLiteral, func(first []db.Value, statement string) error {
 		statements++
 		if first[0].Int != int64(rows)+1 {
 			t.Errorf("INSERT %d begins with %d, want %d", statements, first[0].Int, rows+1)
@@ -184,21 +184,21 @@ func TestBulkInsertsHaveLimitedSize(t *testing.T) {
 	large := db.BulkLoad{Table: "t", Columns: []string{"s"}, Types: []db.Type{db.Text}}
 	left := 5
 	large.Next = func(row []db.Value) bool {
-		row[0].Text = bytes.Repeat([]byte("x"), insertBytes)
+		row[0].Text = bytes.Repeat([]byte("x"), 1<<20)
 		left--
 		return left >= 0
 	}
 	statements = 0
-	err = inserts(&large, &wire.Rows{Load: &large}, func([]db.Value, string) error { statements++; return nil })
+	err = (&wire.Rows{Load: &large}).Inserts(insertRows, appendLiteral, func([]db.Value, string) error { statements++; return nil })
 	if err != nil || statements != 5 {
 		t.Errorf("5 large rows in %d statements: %v", statements, err)
 	}
 }
 
 func TestRowsAreQuotedAsText(t *testing.T) {
-	got := string(appendRow(nil, []db.Type{db.Integer, db.Decimal, db.Text, db.Text},
-		[]db.Value{{Int: math.MinInt64}, {Int: -105}, {Text: []byte(`a 'b' \c`)}, {Null: true}}))
-	if want := `-9223372036854775808,-1.05,'a ''b'' \c',NULL`; got != want {
+	got := string(wire.AppendList(nil, []db.Type{db.Integer, db.Decimal, db.Text, db.Text},
+		[]db.Value{{Int: math.MinInt64}, {Int: -105}, {Text: []byte(`a 'b' \c`)}, {Null: true}}, appendLiteral))
+	if want := `(-9223372036854775808,-1.05,'a ''b'' \c',NULL)`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

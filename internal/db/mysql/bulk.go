@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,10 +15,6 @@ import (
 	"stroppy/internal/db/wire"
 	"stroppy/internal/money"
 )
-
-// insertBytes is the approximate length of an INSERT if LOAD DATA LOCAL is not allowed. It is below the
-// smallest default max_allowed_packet, 4 MiB.
-const insertBytes = 1 << 20
 
 // BulkLoad loads rows in one transaction, with LOAD DATA LOCAL INFILE or, if the server does not allow that,
 // with long INSERTs.
@@ -32,19 +29,19 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 		return 0, db.Fatalf(op, "%d columns but %d types", len(load.Columns), len(load.Types))
 	}
 	made := false
-	err = d.control(ctx, op, func(c *control) error {
+	err = d.control(ctx, op, func(ctx context.Context, c *link) error {
 		was, err := c.has(load.Table)
 		if err != nil {
 			return err
 		}
 		made = !was
-		if err := d.run(ctx, c, load.Before...); err != nil {
+		if err := d.run(ctx, c, wire.Before, load.Before...); err != nil {
 			return err
 		}
 		if rows, err = d.fill(ctx, c, op, &load); err != nil {
 			return err
 		}
-		return d.run(ctx, c, load.After...)
+		return d.run(ctx, c, wire.Before, load.After...)
 	})
 	if err == nil {
 		return rows, nil
@@ -57,26 +54,26 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 	return 0, err
 }
 
-func (c *control) has(table string) (bool, error) {
+func (c *link) has(table string) (bool, error) {
 	query := "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "
 	row, err := c.row(string(appendLiteral([]byte(query), db.Text, &db.Value{Text: []byte(table)})))
 	return err == nil && row[0] != "0", err
 }
 
-// run runs statements of a load. Errors name the statement.
-func (d *Database) run(ctx context.Context, c *control, statements ...string) error {
+// run runs statements one by one. Errors name the statement.
+func (d *Database) run(ctx context.Context, c *link, at wire.Phase, statements ...string) error {
 	for _, statement := range statements {
 		sent := c.out
 		if _, err := c.exec(statement); err != nil {
-			return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, wire.Before, sent)
+			return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, at, sent)
 		}
 	}
 	return nil
 }
 
 // fill loads the rows in one transaction.
-func (d *Database) fill(ctx context.Context, c *control, op string, load *db.BulkLoad) (int64, error) {
-	if err := d.run(ctx, c, "START TRANSACTION READ WRITE"); err != nil {
+func (d *Database) fill(ctx context.Context, c *link, op string, load *db.BulkLoad) (int64, error) {
+	if err := d.run(ctx, c, wire.Before, "START TRANSACTION READ WRITE"); err != nil {
 		return 0, err
 	}
 	source := &wire.Rows{Load: load, Append: appendRow(load.Types)}
@@ -85,7 +82,7 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	if d.server.on("local_infile") {
 		taken, err = c.loadData(op, load, source)
 	} else {
-		taken, err = c.insert(load, source)
+		taken, err = c.insert(source)
 	}
 	switch {
 	case err != nil:
@@ -93,12 +90,10 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	case taken != source.Count:
 		return 0, db.Fatalf(op, "the server took %d of %d rows", taken, source.Count)
 	}
-	c.phase = wire.Committing
 	sent := c.out
 	if _, err := c.exec("COMMIT"); err != nil {
 		return 0, c.failure(ctx, op, err, wire.Committing, sent)
 	}
-	c.phase = wire.Before
 	return taken, nil
 }
 
@@ -107,7 +102,7 @@ var loads atomic.Int64
 
 // loadData sends the rows as a file. For such a file, the server turns errors into warnings, so no warning is
 // accepted (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
-func (c *control) loadData(op string, load *db.BulkLoad, source *wire.Rows) (int64, error) {
+func (c *link) loadData(op string, load *db.BulkLoad, source *wire.Rows) (int64, error) {
 	name := "stroppy" + strconv.FormatInt(loads.Add(1), 10)
 	client.RegisterReaderHandler(name, func() io.Reader { return source })
 	defer client.DeregisterReaderHandler(name)
@@ -140,36 +135,18 @@ func warned(op string, maker product, warning []string) error {
 	return err
 }
 
-func (c *control) insert(load *db.BulkLoad, source *wire.Rows) (taken int64, err error) {
-	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
-	text := []byte(head)
-	for more := true; more; {
-		row := source.Next()
-		more = row != nil
-		for i := range row {
-			before := byte(',')
-			if i == 0 {
-				before = '('
-			}
-			text = appendLiteral(append(text, before), load.Types[i], &row[i])
+// insert sends the rows as INSERTs.
+func (l *link) insert(source *wire.Rows) (taken int64, err error) {
+	err = source.Inserts(math.MaxInt, appendLiteral, func(_ []db.Value, statement string) error {
+		done, err := l.exec(statement)
+		if err != nil {
+			return err
 		}
-		if more {
-			text = append(text, "),"...)
-		}
-		if len(text) > len(head) && (!more || len(text) >= insertBytes) {
-			done, err := c.exec(string(text[:len(text)-1]))
-			if err != nil {
-				return taken, err
-			}
-			n, err := done.RowsAffected()
-			if err != nil {
-				return taken, err
-			}
-			taken += n
-			text = append(text[:0], head...)
-		}
-	}
-	return taken, nil
+		n, err := done.RowsAffected()
+		taken += n
+		return err
+	})
+	return taken, err
 }
 
 // appendRow returns a function that writes a row for LOAD DATA. Columns are separated by tabs and rows end

@@ -23,8 +23,8 @@ func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections
 	if d.address.spread && len(d.address.hosts) > 1 {
 		return free, nil
 	}
-	err = d.control(ctx, d.op("ask how many connections it takes"), func(c *control) error {
-		free.Server = d.server.product.String() + " at " + d.address.hosts[c.link.host].Addr
+	err = d.control(ctx, d.op("ask how many connections it takes"), func(_ context.Context, c *link) error {
+		free.Server = d.server.product.String() + " at " + d.address.hosts[c.host].Addr
 		direct, err := c.direct(d.server.replicates())
 		if err != nil || !direct {
 			return err
@@ -38,7 +38,7 @@ func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections
 			return err
 		}
 		figures := make([]int, 5)
-		for i, text := range append(row, status["Threads_connected"]) {
+		for i, text := range append(row, status["threads_connected"]) {
 			if figures[i], err = strconv.Atoi(text); err != nil {
 				return db.Fatalf("read how many connections it takes", "%q is no number", text)
 			}
@@ -64,7 +64,7 @@ const limitsQuery = `SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connect
 
 // direct reports whether no proxy is known to be between client and server. spread requires more evidence than the
 // handshake.
-func (c *control) direct(spread bool) (bool, error) {
+func (c *link) direct(spread bool) (bool, error) {
 	row, err := c.row("SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()")
 	if err != nil {
 		return false, err

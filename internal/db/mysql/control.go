@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	client "github.com/go-sql-driver/mysql"
 
@@ -11,38 +12,32 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// control is a connection for a single call. Its statements are not limited in time.
-type control struct {
-	*link
-	phase wire.Phase // how far the call has gone, for its errors
-}
-
-// control opens a connection, passes it to do, closes it, and converts the error to a *db.Error.
-func (d *Database) control(ctx context.Context, op string, do func(*control) error) error {
+// control opens a connection for a single call, passes it to do, closes it, and converts the error to a *db.Error.
+// Statements on it are not limited in time. The context of do ends when the server stops answering.
+func (d *Database) control(ctx context.Context, op string, do func(context.Context, *link) error) error {
 	l, err := d.connect(ctx, op, "", d.first())
 	if err != nil {
 		return err
 	}
 	defer l.end()
 	d.worked(l.host)
-	c := &control{link: l, phase: wire.Before}
 	guarded, release := d.guard(ctx, l.host)
 	defer release()
 	if err := l.arm(guarded, false); err != nil {
 		return wire.Lost(op, err, wire.Before)
 	}
 	out := l.out
-	if err := do(c); err != nil {
+	if err := do(guarded, l); err != nil {
 		if own, ok := errors.AsType[*db.Error](err); ok {
 			return own
 		}
-		return l.failure(guarded, op, err, c.phase, out)
+		return l.failure(guarded, op, err, wire.Before, out)
 	}
 	return nil
 }
 
-// pairs runs a query with two columns, a name and a value.
-func (c *control) pairs(text string) (map[string]string, error) {
+// pairs runs a query with two columns, a name, here in lower case, and a value.
+func (c *link) pairs(text string) (map[string]string, error) {
 	rows, err := c.table(text)
 	if err != nil {
 		return nil, err
@@ -52,7 +47,7 @@ func (c *control) pairs(text string) (map[string]string, error) {
 		if len(row) != 2 {
 			return nil, fmt.Errorf("%s returned %d columns", text, len(row))
 		}
-		pairs[row[0]] = row[1]
+		pairs[strings.ToLower(row[0])] = row[1]
 	}
 	return pairs, nil
 }

@@ -91,17 +91,13 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	for _, one := range m.measurements {
 		names = append(names, "'"+one.Name+"'")
 	}
-	rows, err := m.link.table("SHOW GLOBAL STATUS WHERE Variable_name IN (" + strings.Join(names, ", ") + ")")
+	found, err := m.link.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN (" + strings.Join(names, ", ") + ")")
 	if err != nil {
 		err := m.link.failure(ctx, op, err, wire.Before, m.link.out)
 		m.Close()
 		return s, err
 	}
 	s.Server = d.address.hosts[m.link.host].Addr
-	found := map[string]string{}
-	for _, row := range rows {
-		found[strings.ToLower(row[0])] = row[1]
-	}
 	s.Values = m.measurements.Values(found)
 	return s, nil
 }

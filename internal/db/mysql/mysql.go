@@ -102,7 +102,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	}
 	d := &Database{address: a, limit: a.answer, server: &server{product: mySQL}}
 	op := "open MySQL or MariaDB at " + a.where() // which of them is not known yet
-	err = d.control(ctx, op, func(c *control) error {
+	err = d.control(ctx, op, func(_ context.Context, c *link) error {
 		s, err := c.ask()
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (d *Database) Dialect() *db.Dialect {
 
 // Info returns the product and the settings that affect durability and isolation.
 func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
-	err = d.control(ctx, d.op("ask for its version"), func(c *control) error {
+	err = d.control(ctx, d.op("ask for its version"), func(_ context.Context, c *link) error {
 		s, err := c.ask()
 		if err == nil {
 			info = s.info()
@@ -205,7 +205,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	if d.server.product == mariaDB {
 		files = "information_schema.INNODB_SYS_TABLESPACES"
 	}
-	err = d.control(ctx, d.op("ask for its size"), func(c *control) error {
+	err = d.control(ctx, d.op("ask for its size"), func(_ context.Context, c *link) error {
 		// Names are encoded like file names there, so a database with a special character in its name has no match
 		// and is estimated too.
 		row, err := c.row("SELECT COUNT(*), COALESCE(SUM(FILE_SIZE), 0) FROM " + files +
@@ -226,9 +226,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 
 // Exec runs one statement on a temporary connection.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.control(ctx, d.op("execute "+db.Shorten(statement)), func(c *control) error {
-		c.phase = wire.Committing
-		_, err := c.exec(statement)
-		return err
+	return d.control(ctx, d.op("execute "+db.Shorten(statement)), func(ctx context.Context, c *link) error {
+		return d.run(ctx, c, wire.Committing, statement)
 	})
 }

@@ -98,7 +98,7 @@ func TestGroupReplicationWorksWithOneMember(t *testing.T) {
 	// All members are primaries, and the server blames the table for the isolation.
 	_, err = d.Claim("serializable")
 	sqltest.WantError(t, "serializable writes in a group of primaries", err, db.Fatal, "")
-	holding(t, d, func(c *control) {
+	holding(t, d, func(c *link) {
 		_, err := c.exec("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; INSERT INTO keyed (n) VALUES (2)")
 		if err == nil || !strings.Contains(err.Error(), "external plugin") {
 			t.Errorf("a write at SERIALIZABLE: %v", err)
@@ -117,7 +117,7 @@ func TestNewGroupSessionWaitsForPendingChanges(t *testing.T) {
 	drivertest.Must(t, err)
 	primary, secondary := drivertest.Open(t, Open, c.NodeURL(leader)), drivertest.Open(t, Open, c.NodeURL(1-leader))
 	sqltest.Execute(t, primary, "CREATE TABLE seen (n BIGINT PRIMARY KEY)")
-	holding(t, secondary, func(c *control) {
+	holding(t, secondary, func(c *link) {
 		if _, err := c.exec("FLUSH TABLES WITH READ LOCK"); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestNewGroupSessionWaitsForPendingChanges(t *testing.T) {
 		t.Errorf("the claim is %+v, %v", claim, err)
 	}
 	// A member outside of the group accepts no session.
-	holding(t, secondary, func(c *control) {
+	holding(t, secondary, func(c *link) {
 		drivertest.Must(t, wait.Retry(t.Context(), func() error { // while it is being started it cannot be stopped
 			_, err := c.exec("STOP GROUP_REPLICATION")
 			return err
@@ -155,7 +155,7 @@ func TestNewGroupSessionWaitsForPendingChanges(t *testing.T) {
 }
 
 // holding runs statements on one connection that exists before.
-func holding(t *testing.T, d *Database, do func(*control)) {
+func holding(t *testing.T, d *Database, do func(*link)) {
 	t.Helper()
-	drivertest.Must(t, d.control(t.Context(), "hold a member up", func(c *control) error { do(c); return nil }))
+	drivertest.Must(t, d.control(t.Context(), "hold a member up", func(_ context.Context, c *link) error { do(c); return nil }))
 }

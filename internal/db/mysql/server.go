@@ -35,7 +35,7 @@ var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_p
 // statuses lists the shown status variables of a Galera node.
 var statuses = []string{"wsrep_provider_version", "wsrep_cluster_size", "wsrep_cluster_status", "wsrep_ready"}
 
-func (c *control) ask() (*server, error) {
+func (c *link) ask() (*server, error) {
 	row, err := c.row("SELECT VERSION()")
 	if err != nil {
 		return nil, err

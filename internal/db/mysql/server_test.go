@@ -77,7 +77,7 @@ func impatient(d *Database) func(db.SQLSession, time.Duration) {
 func ask(t testing.TB, d *Database, sql string) string {
 	t.Helper()
 	var answer string
-	err := d.control(t.Context(), "ask", func(c *control) error {
+	err := d.control(t.Context(), "ask", func(_ context.Context, c *link) error {
 		rows, err := c.table(sql)
 		if err == nil && len(rows) > 0 {
 			answer = strings.Join(rows[0], " ")

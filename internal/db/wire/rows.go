@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"stroppy/internal/db"
@@ -37,6 +40,49 @@ func (r *Rows) Next() []db.Value {
 	}
 	r.Count++
 	return r.row
+}
+
+// insertBytes is the approximate length of an INSERT. It is below the limits of all servers: 4 MiB for MySQL's
+// smallest default of max_allowed_packet, and 16 MiB for CockroachDB.
+const insertBytes = 1 << 20
+
+// Inserts passes the rows as INSERTs of up to about most rows to send, each with a copy of its first row. literal
+// appends a value in the server's SQL.
+func (r *Rows) Inserts(
+	most int, literal func(dst []byte, t db.Type, v *db.Value) []byte, send func(first []db.Value, statement string) error,
+) error {
+	head := "INSERT INTO " + r.Load.Table + " (" + strings.Join(r.Load.Columns, ", ") + ") VALUES "
+	text, rows := []byte(head), 0
+	var first []db.Value
+	for more := true; more; {
+		row := r.Next()
+		if more = row != nil; more {
+			if rows++; rows == 1 {
+				first = slices.Clone(row)
+				for i := range first {
+					first[i].Text = bytes.Clone(first[i].Text)
+				}
+			}
+			text = append(AppendList(text, r.Load.Types, row, literal), ',')
+		}
+		if rows > 0 && (!more || rows >= most || len(text) >= insertBytes) {
+			if err := send(first, string(text[:len(text)-1])); err != nil {
+				return err
+			}
+			text, rows = append(text[:0], head...), 0
+		}
+	}
+	return nil
+}
+
+// AppendList appends values as a list in parentheses.
+func AppendList(dst []byte, types []db.Type, row []db.Value, literal func(dst []byte, t db.Type, v *db.Value) []byte) []byte {
+	before := byte('(')
+	for i, t := range types {
+		dst = literal(append(dst, before), t, &row[i])
+		before = ','
+	}
+	return append(dst, ')')
 }
 
 // Stop ends the rows, so that the source is not called any more.

@@ -22,59 +22,34 @@ type sqlTable struct {
 	made     bool
 	index    bool // the table that is there has one
 
-	readOne, readTwo, readAll, write, add, insert, delete, addAll, deleteAll *db.Statement
-	byRange, byAmount                                                        map[Kind]*db.Statement
-
-	noUpdateLock, noShareLock bool // the database has no such SELECT
+	all, insert, deleteAll *db.Statement
 }
 
 const selects = "SELECT id, amount FROM " + tableName
 
-// byPredicate returns the statements with one form of a predicate, by the kind of operation. A
-// comparison for equality lets every planner use the index.
-func byPredicate(d *db.Dialect, where string) map[Kind]*db.Statement {
-	found := func(lock string) *db.Statement { return d.Statement(selects+where+lock, db.Integer, db.Integer) }
-	return map[Kind]*db.Statement{
-		Find: found(""), FindUpdate: found(d.ForUpdate), FindShare: found(d.ForShare),
-		AddWhere:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + where),
-		DeleteWhere: d.Counted("DELETE FROM " + tableName + where),
-	}
-}
-
 // NewSQL returns the table in a database of the model of SQL.
 func NewSQL(database db.SQL) Table {
 	d := database.Dialect()
-	rows := func(where string) *db.Statement { return d.Statement(selects+where, db.Integer, db.Integer) }
-	const byID = " WHERE id = {integer}"
 	t := &sqlTable{
 		database:  database,
-		readOne:   rows(byID),
-		readTwo:   rows(" WHERE id IN ({integer}, {integer})"),
-		readAll:   rows(""),
-		write:     d.Counted("UPDATE " + tableName + " SET amount = {integer}" + byID),
-		add:       d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + byID),
+		all:       d.Statement(selects, db.Integer, db.Integer),
 		insert:    d.Statement("INSERT INTO " + tableName + " (id, amount) VALUES ({integer}, {integer})"),
-		delete:    d.Counted("DELETE FROM " + tableName + byID),
-		addAll:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}"),
 		deleteAll: d.Statement("DELETE FROM " + tableName),
-		byRange:   byPredicate(d, " WHERE amount >= {integer} AND amount < {integer}"),
-		byAmount:  byPredicate(d, " WHERE amount = {integer}"),
-
-		noUpdateLock: d.ForUpdate == "",
-		noShareLock:  d.ForShare == "",
 	}
 	t.base = base[db.SQLSession]{
-		open: database.Session, rows: t.query, client: func(s db.SQLSession) Client { return &sqlClient{s, t} },
+		open: database.Session, rows: t.query,
+		client: func(s db.SQLSession) Client { return &sqlClient{s, t, map[string]*db.Statement{}} },
 	}
 	return t
 }
 
 func (t *sqlTable) Refuses(s *Schedule) string {
+	d := t.database.Dialect()
 	for _, step := range s.Steps {
-		if step.Kind == FindUpdate && t.noUpdateLock {
+		if step.Kind == FindUpdate && d.ForUpdate == "" {
 			return "this database has no SELECT … FOR UPDATE"
 		}
-		if step.Kind == FindShare && t.noShareLock {
+		if step.Kind == FindShare && d.ForShare == "" {
 			return "this database has no SELECT … FOR SHARE"
 		}
 	}
@@ -121,7 +96,7 @@ func (t *sqlTable) create(ctx context.Context, index bool) error {
 
 // query returns the rows that a session finds without a transaction.
 func (t *sqlTable) query(ctx context.Context, s db.SQLSession) (rows []Row, err error) {
-	err = s.Query(ctx, t.readAll, nil, func(v []db.Value) error {
+	err = s.Query(ctx, t.all, nil, func(v []db.Value) error {
 		if r := t.row(v); r.ID >= 1 && r.ID <= lastID {
 			rows = append(rows, r)
 		}
@@ -165,11 +140,12 @@ func integers(numbers ...int64) (list []db.Value) {
 // sqlClient is a session on a sqlTable.
 type sqlClient struct {
 	db.SQLSession
-	of *sqlTable
+	of         *sqlTable
+	statements map[string]*db.Statement // by their texts
 }
 
 func (c *sqlClient) Do(ctx context.Context, o Operation) (r Result, err error) {
-	statement, args := c.of.spell(o)
+	statement, args := c.spell(o)
 	number, err := c.SQLSession.Do(ctx, statement, args)
 	if err != nil {
 		return r, err
@@ -191,31 +167,39 @@ func (c *sqlClient) Do(ctx context.Context, o Operation) (r Result, err error) {
 	return r, nil
 }
 
-// spell returns the statement of an operation.
-func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
+// spell returns the statement of an operation. A comparison for equality lets every planner use the index.
+func (c *sqlClient) spell(o Operation) (*db.Statement, []db.Value) {
+	d, number := c.of.database.Dialect(), c.of.number
+	var where string
+	var args []int64
+	switch {
+	case o.Kind == Insert:
+		return c.of.insert, integers(number+o.IDs[0], number+o.Amount)
+	case o.Kind == AddAll:
+	case len(o.IDs) == 2:
+		where, args = " WHERE id IN ({integer}, {integer})", []int64{number + o.IDs[0], number + o.IDs[1]}
+	case len(o.IDs) == 1:
+		where, args = " WHERE id = {integer}", []int64{number + o.IDs[0]}
+	case o.equal():
+		where, args = " WHERE amount = {integer}", []int64{number + o.Low}
+	default:
+		where, args = " WHERE amount >= {integer} AND amount < {integer}", []int64{number + o.Low, number + o.High}
+	}
+	text := selects + where + map[Kind]string{FindUpdate: d.ForUpdate, FindShare: d.ForShare}[o.Kind]
 	switch o.Kind {
-	case Read:
-		if len(o.IDs) == 1 {
-			return t.readOne, integers(t.number + o.IDs[0])
-		}
-		return t.readTwo, integers(t.number+o.IDs[0], t.number+o.IDs[1])
 	case Write:
-		return t.write, integers(t.number+o.Amount, t.number+o.IDs[0])
-	case Add:
-		return t.add, integers(o.Amount, t.number+o.IDs[0])
-	case Insert:
-		return t.insert, integers(t.number+o.IDs[0], t.number+o.Amount)
-	case Delete:
-		return t.delete, integers(t.number + o.IDs[0])
-	case AddAll:
-		return t.addAll, integers(o.Amount)
+		text, args = "UPDATE "+tableName+" SET amount = {integer}"+where, append([]int64{number + o.Amount}, args...)
+	case Add, AddAll, AddWhere:
+		text, args = "UPDATE "+tableName+" SET amount = amount + {integer}"+where, append([]int64{o.Amount}, args...)
+	case Delete, DeleteWhere:
+		text = "DELETE FROM " + tableName + where
 	}
-	statements, bounds := t.byRange, []int64{t.number + o.Low, t.number + o.High}
-	if o.equal() {
-		statements, bounds = t.byAmount, bounds[:1]
+	if c.statements[text] == nil {
+		if o.Kind.reads() {
+			c.statements[text] = d.Statement(text, db.Integer, db.Integer)
+		} else {
+			c.statements[text] = d.Counted(text)
+		}
 	}
-	if o.Kind == AddWhere {
-		bounds = append([]int64{o.Amount}, bounds...)
-	}
-	return statements[o.Kind], integers(bounds...)
+	return c.statements[text], integers(args...)
 }

@@ -42,7 +42,7 @@ func (d *Database) Connect(ctx context.Context, op string) (*Control, error) {
 	return c, nil
 }
 
-// Close closes the connection. What the caller wanted is known, and the server drops what is left.
+// Close closes the connection and ignores errors: the caller has its answer.
 func (c *Control) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

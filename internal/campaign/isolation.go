@@ -356,7 +356,7 @@ func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, erro
 		settings = append(settings, scenario.Setting{Key: one[0], Value: one[1], Source: "the load of the matrix"})
 	}
 	config, err := i.app.Configure(settings, "")
-	config.NoLoad = false // whatever a variable says
+	config.NoLoad = false // STROPPY_NO_LOAD has no effect here
 	return config, err
 }
 

@@ -165,8 +165,8 @@ func (s Speaker) bothBefore(why []fact.Fact) string {
 	return s.Clause(why[0]) + "; " + s.Clause(why[1]) + ". So each must come before the other"
 }
 
-// listRead returns a clause with the reader and, unless it is to be short, the result of a read. Without a reader, the
-// end state is the reader.
+// listRead returns a clause with the reader and the result of a read. The short form leaves the result out. Without a
+// reader, the end state is the reader.
 func (s Speaker) listRead(r fact.ListRead, short bool) string {
 	switch ended := r.Reader == (fact.Member{}); {
 	case ended && short:

@@ -39,7 +39,7 @@ var sessionClauses = []wording{
 	{fact.SessionBroken{}, "broken by what breaks {At}"},
 	{fact.SessionWritesOpen{},
 		"the reads do not show the order of some writes, and the search for an order reached its bound"},
-	{fact.SessionNoTimes{}, "the history does not say which transactions ended before others began"},
+	{fact.SessionNoTimes{}, "the history has no start and end times of transactions"},
 }
 
 // sessions returns the clause of a fact of a history of sessions that needs more than a wording; empty for others.

@@ -58,7 +58,7 @@ func TestSessionClauses(t *testing.T) {
 		{fact.SessionBroken{Anomaly: "lost update (P4)", At: "causal"}, "broken by the lost update (P4) at causal"},
 		{fact.SessionWritesOpen{},
 			"the reads do not show the order of some writes, and the search for an order reached its bound"},
-		{fact.SessionNoTimes{}, "the history does not say which transactions ended before others began"},
+		{fact.SessionNoTimes{}, "the history has no start and end times of transactions"},
 	}
 	wantClauses(t, Speaker{check.Words{One: "transaction"}}, clauses)
 	tested := map[string]bool{}

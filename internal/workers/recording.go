@@ -13,12 +13,14 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"stroppy/internal/cluster/wait"
 	"stroppy/internal/history"
 )
 
 // pieceSize is the size of the part of a recording in one message.
 const pieceSize = 1 << 20
+
+// window is the number of pieces sent before the first is acknowledged.
+const window = 8
 
 // resumeLimit limits the time without progress of an upload, connected or not.
 const resumeLimit = time.Minute
@@ -188,7 +190,10 @@ func (s *sender) run(ctx context.Context) (err error) {
 		case errors.Is(err, errDisagree), ctx.Err() != nil, time.Since(last) > s.limit:
 			return fmt.Errorf("send the recording: %w", err)
 		}
-		_ = wait.Sleep(ctx, resumeEvery) // the next attempt reports the end of ctx
+		select {
+		case <-ctx.Done():
+		case <-time.After(resumeEvery):
+		}
 	}
 }
 
@@ -210,7 +215,22 @@ func (s *sender) once(ctx context.Context) error {
 	if s.acked.Whole {
 		return nil
 	}
-	return s.pieces(ctx, ch)
+	acks, failed := make(chan *message, window), make(chan error, 1)
+	go func() {
+		for {
+			m, err := ch.receive()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case acks <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return s.pieces(ctx, ch, acks, failed)
 }
 
 // agree verifies the coordinator's state, which must be a beginning of the recording.
@@ -244,56 +264,86 @@ func (s *sender) closed() bool {
 	}
 }
 
-// pieces sends what the coordinator lacks, as it is recorded.
-func (s *sender) pieces(ctx context.Context, ch *channel) error {
-	buffer := make([]byte, pieceSize)
-	for {
-		closed := s.closed() // before the file is read
-		n, err := s.file.ReadAt(buffer, s.acked.Offset)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: %w", errDisagree, err)
-		}
-		short := n < len(buffer)
-		if n > 0 || closed {
-			err := s.piece(ch, buffer[:n], ack{s.acked.Offset + int64(n), crc32.Update(s.acked.Sum, castagnoli, buffer[:n]), short && closed})
-			if err != nil || s.acked.Whole {
-				return err
-			}
-		}
-		if !short {
-			continue
-		}
-		select {
-		case <-s.complete:
-		case <-time.After(growEvery):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+// sending is the progress of a sender on one connection.
+type sending struct {
+	at     ack   // that all of what was sent would have
+	sent   []ack // that are to come, in order
+	next   time.Time
+	buffer []byte
 }
 
-// piece sends one piece and waits until the coordinator acknowledges that it has all of next.
-func (s *sender) piece(ch *channel, data []byte, next ack) error {
-	p := &piece{Offset: s.acked.Offset, Sum: next.Sum, Last: next.Whole}
-	if len(data) > 0 {
-		p.Data = s.encoder.EncodeAll(data, nil)
+// pieces sends what the coordinator lacks. Each piece is acknowledged.
+func (s *sender) pieces(ctx context.Context, ch *channel, acks <-chan *message, failed <-chan error) error {
+	now := sending{at: s.acked, buffer: make([]byte, pieceSize)}
+	for !s.acked.Whole {
+		p, err := s.read(&now)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			if err := ch.send(&message{Recording: p}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.await(ctx, &now, acks, failed); err != nil {
+			return err
+		}
 	}
-	if err := ch.send(&message{Recording: p}); err != nil {
+	return nil
+}
+
+// read returns the next piece to send, or nil if there is none yet.
+func (s *sender) read(now *sending) (*piece, error) {
+	closed := s.closed() // before the file is read
+	if len(now.sent) == window || now.at.Whole || !closed && time.Now().Before(now.next) {
+		return nil, nil
+	}
+	n, err := s.file.ReadAt(now.buffer, now.at.Offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", errDisagree, err)
+	}
+	if n < len(now.buffer) {
+		now.at.Whole, now.next = closed, time.Now().Add(growEvery)
+	}
+	if n == 0 && !closed {
+		return nil, nil
+	}
+	p := &piece{Offset: now.at.Offset, Last: now.at.Whole}
+	if n > 0 {
+		p.Data = s.encoder.EncodeAll(now.buffer[:n], nil)
+	}
+	now.at.Offset, now.at.Sum = now.at.Offset+int64(n), crc32.Update(now.at.Sum, castagnoli, now.buffer[:n])
+	p.Sum = now.at.Sum
+	now.sent = append(now.sent, now.at)
+	return p, nil
+}
+
+// await waits for an acknowledgement or for more data.
+func (s *sender) await(ctx context.Context, now *sending, acks <-chan *message, failed <-chan error) error {
+	var grown <-chan time.Time
+	var complete <-chan struct{}
+	if len(now.sent) < window && !s.closed() {
+		grown, complete = time.After(time.Until(now.next)), s.complete
+	}
+	select {
+	case m := <-acks:
+		switch {
+		case m.Refused != "":
+			return fmt.Errorf("%w: %s", errDisagree, m.Refused)
+		case m.Ack == nil || len(now.sent) == 0 || *m.Ack != now.sent[0]:
+			return fmt.Errorf("%w: it acknowledges data that was not sent", errDisagree)
+		}
+		s.acked, now.sent = *m.Ack, now.sent[1:]
+	case err := <-failed:
 		return err
-	}
-	_ = ch.SetReadDeadline(time.Now().Add(s.limit))
-	m, err := ch.receive()
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case <-time.After(s.limit):
 		return errors.New("the run acknowledges nothing")
-	case err != nil:
-		return err
-	case m.Refused != "":
-		return fmt.Errorf("%w: %s", errDisagree, m.Refused)
-	case m.Ack == nil || *m.Ack != next:
-		return fmt.Errorf("%w: it acknowledges data that was not sent", errDisagree)
+	case <-grown:
+	case <-complete:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	s.acked = next
 	return nil
 }
 

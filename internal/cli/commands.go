@@ -48,8 +48,9 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) payCommand(name string) *cobra.Command {
 	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
 	asNamed(c, name)
-	absent := keys("workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
-	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
+	absent := []string{"workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check"}
+	unknown := keys(absent...)
+	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !unknown(k) })
 	a.outputFlags(c)
 	dry := dryRunFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
@@ -64,6 +65,9 @@ func (a *app) payCommand(name string) *cobra.Command {
 			return err
 		}
 		config.NoLoad, config.NoCheck = true, true
+		for _, name := range absent {
+			delete(config.Named, name) // the command that repeats the call cannot name them
+		}
 		return a.drive("pay", &config, *dry)
 	}
 	return c

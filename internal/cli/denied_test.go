@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,21 +59,6 @@ func denied(t *testing.T, what, url string, says ...string) {
 	}
 }
 
-// giveTo gives files to the owner of a folder, and makes them unreadable for others.
-func giveTo(t *testing.T, folder string, paths ...string) {
-	t.Helper()
-	info, err := os.Stat(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := info.Sys().(*syscall.Stat_t)
-	for _, path := range paths {
-		if err := errors.Join(os.Chmod(path, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // reload executes statements, reloads PostgreSQL's configuration and waits until new sessions use it.
 func reload(t *testing.T, url string, statements ...string) {
 	t.Helper()
@@ -117,7 +100,7 @@ func TestPostgreSQLDenialIsExplained(t *testing.T) {
 	denied(t, "an account for TLS alone", as("safe", "", "postgres"), needsTLS, turnOn+" (sslmode=require)")
 
 	certificate, key := drivertest.Certificate(t)
-	giveTo(t, server.Dir(), certificate, key)
+	drivertest.GiveTo(t, server.Dir(), certificate, key)
 	reload(t, server.URL(), "ALTER SYSTEM SET ssl_cert_file = '"+certificate+"'", "ALTER SYSTEM SET ssl_key_file = '"+key+"'",
 		"ALTER SYSTEM SET ssl = on")
 	denied(t, "a certificate that nobody trusts", with(as("teller", password, "postgres"), "verify-full"), untrusted, "name the authority that signed it in the URL (sslrootcert=FILE)")

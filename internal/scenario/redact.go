@@ -215,6 +215,6 @@ const host = `(\[[0-9a-fA-F:.%]*\](:[0-9]*)?|[^\[,:][^,:]*(:[0-9]*)?|(:[0-9]*)?)
 // isSecret reports whether the parameter of this name may hold a secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "apikey", "privatekey"},
+	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "apikey", "privatekey", "scram", "mechanismproperties"},
 		func(part string) bool { return strings.Contains(name, part) })
 }

@@ -40,6 +40,8 @@ func TestRedactHidesURLPasswords(t *testing.T) {
 		{"postgres://h/db?sslpassword=hun&ter2", "postgres://h/db?sslpassword=xxxxx&xxxxx", "postgres://h/db"},
 		{"postgres://h/db?password=hun#ter2", "postgres://h/db?password=xxxxx", "postgres://h/db"},
 		{"postgres://h/db?%zz=hunter2", "postgres:xxxxx", ""},
+		{"postgres://h/db?scram_client_key=hunter2&sslkey=/k.pem", "postgres://h/db?scram_client_key=xxxxx&sslkey=/k.pem", "postgres://h/db?sslkey=/k.pem"},
+		{"mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:hunter2", "mongodb://h/?authMechanismProperties=xxxxx", "mongodb://h/"},
 		{"postgres://[::1]:5432/db", "postgres://[::1]:5432/db", "postgres://[::1]:5432/db"},
 		{"postgres://[hunter2]/db", "postgres:xxxxx", ""},
 		{"postgres:me:hunter2@h", "postgres:xxxxx", ""},

@@ -52,14 +52,14 @@ func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*lin
 	}, nil
 }
 
-// next returns the configuration of the next connection, which the caller may change. If the servers are equal, it
-// starts with the next of them.
+// next returns the configuration of the next connection, which the caller may change. If
+// connections are balanced, it starts with the next of the servers.
 func (d *Database) next() *pgconn.Config {
 	config := d.config.Copy()
-	if !d.flavor.Equal || len(config.Fallbacks) == 0 {
+	if !d.balanced || len(config.Fallbacks) == 0 {
 		return config
 	}
-	tries := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	tries := tries(config)
 	var servers []int // where the tries of each begin: one with TLS may stand before one without
 	for i, t := range tries {
 		if i == 0 || t.Host != tries[i-1].Host || t.Port != tries[i-1].Port {

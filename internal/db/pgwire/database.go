@@ -18,6 +18,7 @@ package pgwire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -102,6 +103,7 @@ type Database struct {
 	made      *atomic.Uint32 // connections so far
 	stateless *stateless     // nil where statements are left in a session
 	chosen    bool           // by prepare in the URL
+	balanced  bool           // connections start with different servers
 	pooled    bool           // a pooler stands between
 }
 
@@ -130,6 +132,9 @@ func CheckURL(url string, flavor *Flavor) error {
 //	                isolation, because a pooler assigns another session to each
 //	                transaction. This is the default if a pooler is detected.
 //	                true: statements are prepared, for a pooler that supports it
+//
+// A parameter that is neither of libpq nor of these goes to the server as a setting of the session. Parameters that
+// other programs put into a URL are in foreign.go.
 func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	d, err := parseURL(url, flavor)
 	if err != nil {
@@ -199,20 +204,18 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	if address.Unescaped(rest) || strings.Count(authority, "@") > 1 || end >= 0 && rest[end] == '#' {
 		return nil, db.Fatalf(op, "%w", unescaped)
 	}
-	config, err := pgconn.ParseConfig("postgres://" + flavor.withPorts(authority) + rest[len(authority):])
+	config, err := flavor.parseConfig(authority, rest[len(authority):], unescaped)
 	if err != nil {
-		reason := err.Error()
-		if i := strings.LastIndex(reason, "`: "); i >= 0 {
-			reason = reason[i+len("`: "):]
-		}
-		if strings.HasPrefix(reason, "failed to parse as") {
-			return nil, db.Fatalf(op, "it is no URL: %w", unescaped)
-		}
-		return nil, db.Fatalf(op, "%s", reason)
+		return nil, db.Fatalf(op, "%w", err)
 	}
-	servers := []string{net.JoinHostPort(config.Host, fmt.Sprint(config.Port))}
-	for _, f := range config.Fallbacks {
-		servers = append(servers, net.JoinHostPort(f.Host, fmt.Sprint(f.Port)))
+	p := &parameters{answer: wire.AnswerTimeout, name: "stroppy", dialer: wire.Limits()}
+	_, chosen := config.RuntimeParams["prepare"]
+	if err := p.take(config); err != nil {
+		return nil, db.Fatalf(op, "%w", err)
+	}
+	var servers []string
+	for _, t := range tries(config) {
+		servers = append(servers, net.JoinHostPort(t.Host, fmt.Sprint(t.Port)))
 	}
 	servers = slices.Compact(servers)
 	if slices.ContainsFunc(servers, func(host string) bool { return strings.LastIndexByte(host, '@') > 0 }) {
@@ -221,29 +224,39 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = wire.ConnectTimeout
 	}
-	config.DialFunc = wire.Dial
-	whole := false
-	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: wire.AnswerTimeout, made: new(atomic.Uint32)}
-	ours := address.Options{
-		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
-		"prepare":        address.Choice(&whole, "true", "false"),
+	config.DialFunc = p.dial
+	d := &Database{
+		flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: p.answer,
+		made: new(atomic.Uint32), chosen: chosen, balanced: p.balanced || flavor.Equal,
 	}
-	_, d.chosen = config.RuntimeParams["prepare"]
-	for name, read := range ours {
-		if text, given := config.RuntimeParams[name]; given {
-			if err := read(text); err != nil {
-				return nil, db.Fatalf(op, "%s=%s %w", name, text, err)
-			}
-		}
-		delete(config.RuntimeParams, name) // the others go to the server
-	}
-	if whole {
+	if p.whole {
 		d.stateless = new(stateless)
 	}
-	if _, given := config.RuntimeParams[applicationName]; !given {
-		config.RuntimeParams[applicationName] = "stroppy"
-	}
 	return d, nil
+}
+
+// parseConfig parses a URL in two parts: user and hosts, and the rest.
+func (f *Flavor) parseConfig(authority, rest string, unescaped error) (*pgconn.Config, error) {
+	path, query, _ := strings.Cut(rest, "?")
+	query, err := translate(query)
+	if err != nil {
+		return nil, err
+	}
+	if addresses := valueOf(query, "hostaddr"); addresses != "" && strings.HasSuffix("@"+authority, "@") && valueOf(query, "host") == "" {
+		query += "&host=" + addresses // else the default may be a socket
+	}
+	config, err := pgconn.ParseConfig("postgres://" + f.withPorts(authority) + path + "?" + query)
+	if err == nil {
+		return config, nil
+	}
+	reason := err.Error()
+	if i := strings.LastIndex(reason, "`: "); i >= 0 {
+		reason = reason[i+len("`: "):]
+	}
+	if strings.HasPrefix(reason, "failed to parse as") {
+		return nil, fmt.Errorf("it is no URL: %w", unescaped)
+	}
+	return nil, errors.New(reason)
 }
 
 // applicationName is the setting that identifies connections for administrators (pg_stat_activity).

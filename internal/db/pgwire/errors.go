@@ -209,9 +209,9 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	switch {
 	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
 		advice = wire.LacksTLS.Advice("sslmode=disable")
-	case class == db.Fatal:
+	case class == db.Fatal && wire.Distrusts(err) != "":
 		advice = wire.Untrusted.Advice("sslrootcert=FILE")
-	case errors.Is(err, context.Canceled), cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+	case class == db.Fatal, errors.Is(err, context.Canceled), cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		advice = ""
 	}
 	var lines []string
@@ -250,7 +250,7 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 		}
 		switch {
 		case e == nil:
-			if !refusedTLS(try) && wire.Distrusts(try) == "" {
+			if !refusedTLS(try) && wire.Distrusts(try) == "" && db.ClassOf(try) != db.Fatal {
 				class = db.Unavailable
 			}
 		case f.classify(code, wire.Connecting, isFatal(e)).Class != db.Fatal:

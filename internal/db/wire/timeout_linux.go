@@ -4,20 +4,21 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // setUserTimeout limits the time for which sent data may stay unacknowledged. The kernel uses it also for the
 // probes of an idle connection (tcp(7), TCP_USER_TIMEOUT).
-func setUserTimeout(conn *net.TCPConn) error {
+func setUserTimeout(conn *net.TCPConn, limit time.Duration) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(UserTimeout.Milliseconds()))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 	})
 	if err == nil {
 		err = os.NewSyscallError("setsockopt", failed)

@@ -29,14 +29,28 @@ const RestTime = 10 * time.Millisecond
 
 var ErrEnded = errors.New("the server had ended the connection")
 
-// keepAlive probes an idle connection, which has nothing to be acknowledged, so that its end is noticed in the same
-// time.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
+// Dialer makes connections that end when the other side is silent.
+type Dialer struct {
+	KeepAlive   net.KeepAliveConfig // the probes of an idle connection
+	UserTimeout time.Duration       // as the constant; 0: the system's
+}
 
-// Dial makes a connection that ends when the other side is silent, for one reading and one writing goroutine.
-// Otherwise it is like net.Dialer.DialContext. WithLocalAddresses sets its local address.
+// Limits returns a Dialer with the usual limits. It probes an idle connection, which has nothing to be acknowledged,
+// so that its end is noticed in the same time.
+func Limits() Dialer {
+	idle := net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
+	return Dialer{KeepAlive: idle, UserTimeout: UserTimeout}
+}
+
+// Dial is the DialContext of a Dialer with the usual limits.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{KeepAliveConfig: keepAlive}
+	return Limits().DialContext(ctx, network, address)
+}
+
+// DialContext makes a connection for one reading and one writing goroutine. Otherwise it is like
+// net.Dialer.DialContext. WithLocalAddresses sets its local address.
+func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{KeepAlive: -1, KeepAliveConfig: d.KeepAlive} // KeepAlive counts if the other is not enabled
 	dial := dialer.DialContext
 	if from, ok := ctx.Value(localKey{}).(*local); ok {
 		dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -54,7 +68,9 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !ok {
 		return conn, nil
 	}
-	err = setUserTimeout(tcp)
+	if d.UserTimeout > 0 {
+		err = setUserTimeout(tcp, d.UserTimeout)
+	}
 	if err == nil {
 		conn, err = newDirect(tcp)
 	}

@@ -33,6 +33,7 @@ func TestUnreadableURLRevealsNothing(t *testing.T) {
 		"tdb:u:secret99@x":                                     unknown,
 		"tdb://u:secret99@x":                                   unknown,
 		"tdb:u:super/secret99@x":                               unknown,
+		"postgresql+psycopg2://u:secret99@h/d":                 "by the scheme postgresql+psycopg2:, and without +psycopg2 it is postgresql:",
 		"u/secret99:super@x":                                   "the database's URL has no scheme: it begins with one of sqlite:",
 		"secret99":                                             "the database's URL has no scheme: it begins with one of sqlite:",
 		"noop:u:secret99@x":                                    "open noop: the address is noop: with nothing behind it",

@@ -155,10 +155,13 @@ func sameReason(servers []description.Server) string {
 	return same
 }
 
+// inURL states how a URL avoids a refusal.
+var inURL = map[wire.Refusal]string{wire.Untrusted: "tlsCAFile=FILE"}
+
 // unanswered returns a short reason why a server has not answered.
 func unanswered(err error) string {
-	if distrusted := wire.Distrusts(err); distrusted != "" {
-		return wire.Untrusted.Text(distrusted, "tlsCAFile=FILE")
+	if refused, why := wire.CertificateRefusal(err, false); refused != 0 {
+		return refused.Text(why, inURL[refused])
 	}
 	if wire.AnswersPlain(err) {
 		return wire.LacksTLS.Text("", "tls=false")

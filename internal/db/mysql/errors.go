@@ -195,14 +195,14 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)
 	}
-	distrusted := wire.Distrusts(err)
+	refused, why := wire.CertificateRefusal(err, false)
 	switch {
 	case errors.Is(err, client.ErrNoTLS):
 		return db.Fatalf(op, "%w", db.MessageError{Text: wire.LacksTLS.Text("", "tls=false"), Cause: err})
 	case slices.ContainsFunc(unusable, func(u error) bool { return errors.Is(err, u) }):
 		return db.Fatalf(op, "%w", err)
-	case distrusted != "":
-		text := wire.Untrusted.Reason() + ": " + distrusted + ": have this machine trust the authority that signed it, or write tls=skip-verify"
+	case refused != 0:
+		text := refused.Reason() + ": " + why + ": have this machine trust the authority that signed it, or write tls=skip-verify"
 		return db.Fatalf(op, "%w", db.MessageError{Text: text, Cause: err})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = db.MessageError{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}

@@ -49,6 +49,9 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 // its transaction is rolled back. If the server became a standby, the session lives but is useless.
 const readOnly = "25006"
 
+// noSchema is invalid_schema_name: no schema of search_path exists.
+const noSchema = "3F000"
+
 func (f *Flavor) openAtCommit(code string) bool {
 	return slices.ContainsFunc(f.OpenAtCommit, func(open string) bool { return strings.HasPrefix(code, open) })
 }
@@ -85,6 +88,10 @@ func refusal(e *pgconn.PgError, code string, p wire.Phase) wire.Refusal {
 		return wire.NeedsTLS
 	case code == "3D000":
 		return wire.NoDatabase
+	case code == "28000" && strings.HasPrefix(e.Message, "connection requires a valid client certificate"):
+		return wire.NeedsCertificate
+	case code == "28000" && strings.HasPrefix(e.Message, "certificate authentication failed"):
+		return wire.OthersCertificate
 	case code == "28000" && e.Routine == "ClientAuthentication":
 		return wire.NoRight
 	case code == wrongPassword, code == "28000":
@@ -107,6 +114,13 @@ func allWithoutTLS(tries []error) bool {
 	})
 }
 
+// inURL states how a URL avoids a refusal.
+var inURL = map[wire.Refusal]string{
+	wire.NeedsTLS: "sslmode=require", wire.LacksTLS: "sslmode=disable", wire.Untrusted: "sslrootcert=FILE",
+	wire.WrongHost:        "with hostaddr=ADDRESS if it has no such name, or sslmode=verify-ca",
+	wire.NeedsCertificate: "sslcert=FILE&sslkey=FILE",
+}
+
 // advice returns the recommended action for an error code, or an empty string.
 func advice(code string, p wire.Phase) string {
 	switch {
@@ -114,6 +128,10 @@ func advice(code string, p wire.Phase) string {
 		return "check the parameters in the URL"
 	case code == "26000", code == "42P05":
 		return "behind a pooler that lends each transaction another session, write prepare=false in the URL"
+	case code == noSchema:
+		return "create the schema and name it in the URL (search_path=SCHEMA), or behind a pooler for the user (ALTER ROLE NAME SET search_path = SCHEMA)"
+	case code == readOnly:
+		return "if it is a standby, name the primary in the URL, or all servers with target_session_attrs=read-write"
 	case code == "53300":
 		return "take fewer clients, or raise max_connections"
 	}
@@ -155,7 +173,11 @@ func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool
 		}
 	}
 	if r := refusal(e, code, p); r != 0 {
-		text = r.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "sslmode=require"}[r])
+		how := inURL[r]
+		if code == "42501" && strings.Contains(e.Message, " schema ") {
+			how = "search_path=SCHEMA in the URL names another schema"
+		}
+		text = r.Text(text, how)
 	}
 	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op,
 		Err: db.MessageError{Text: strings.ReplaceAll(text, "\n", " "), Cause: e}}
@@ -179,8 +201,9 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 // did. The user and the database are omitted, because a malformed URL may contain a part of the password
 // there.
 func (f *Flavor) connectError(op string, err, cause error) *db.Error {
-	withoutPassword := false
+	withoutPassword, certified := false, false
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		certified = c.Config != nil && slices.ContainsFunc(tries(c.Config), hasCertificate)
 		withoutPassword = c.Config != nil && c.Config.Password == "" // nor in PGPASSWORD, nor in a file
 		err = c.Unwrap()
 	}
@@ -189,12 +212,12 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		tries = joined.Unwrap()
 	}
-	class, answer := f.judge(tries)
+	class, answer := f.judge(tries, certified)
 	switch {
 	case answer != nil && allWithoutTLS(tries):
 		// None of the attempts used TLS, so it is not known whether one with TLS would be accepted.
 		text := wire.NeedsTLS.Reason() + ", or lets nobody in from here: " + answer.Message + ": " +
-			wire.NeedsTLS.Advice("sslmode=require") + ", or add an entry to the server's pg_hba.conf"
+			wire.NeedsTLS.Advice(inURL[wire.NeedsTLS]) + ", or add an entry to the server's pg_hba.conf"
 		return &db.Error{Class: class, Code: answer.Code, Op: op, Err: db.MessageError{Text: text, Cause: answer}}
 	case answer != nil:
 		refused := f.reported(op, answer, wire.Connecting, false)
@@ -206,11 +229,12 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 		class, err, tries = db.Unavailable, cause, []error{cause}
 	}
 	advice := db.CheckServer
+	certificate, _ := wire.CertificateRefusal(err, certified)
 	switch {
 	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
-		advice = wire.LacksTLS.Advice("sslmode=disable")
-	case class == db.Fatal && wire.Distrusts(err) != "":
-		advice = wire.Untrusted.Advice("sslrootcert=FILE")
+		advice = wire.LacksTLS.Advice(inURL[wire.LacksTLS])
+	case class == db.Fatal && certificate != 0:
+		advice = certificate.Advice(inURL[certificate])
 	case class == db.Fatal, errors.Is(err, context.Canceled), cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		advice = ""
 	}
@@ -220,8 +244,8 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 			continue
 		}
 		why := ""
-		if distrusted := wire.Distrusts(try); distrusted != "" {
-			why = wire.Untrusted.Reason() + ": " + distrusted
+		if refused, what := wire.CertificateRefusal(try, certified); refused != 0 {
+			why = strings.TrimSuffix(refused.Reason()+": "+what, ": ")
 		}
 		for line := range strings.SplitSeq(try.Error(), "\n") {
 			lines = append(lines, attempt(op, line, why))
@@ -235,11 +259,15 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: db.MessageError{Text: text, Cause: err}}
 }
 
+func hasCertificate(try *pgconn.FallbackConfig) bool {
+	return try.TLSConfig != nil && len(try.TLSConfig.Certificates) > 0
+}
+
 // judge returns the class of a failed connection, and the server's answer that decides it, if any. The class
 // is Fatal only if every attempt failed for a reason that a retry cannot change: a server that restarts may
 // refuse TLS in one attempt and reset another. An answer about the password, the database or the right to use
 // it holds for all attempts.
-func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
+func (f *Flavor) judge(tries []error, certified bool) (db.Class, *pgconn.PgError) {
 	class := db.Fatal
 	var passing, refusing, deciding *pgconn.PgError
 	for _, try := range tries {
@@ -250,7 +278,8 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 		}
 		switch {
 		case e == nil:
-			if !refusedTLS(try) && wire.Distrusts(try) == "" && db.ClassOf(try) != db.Fatal {
+			refused, _ := wire.CertificateRefusal(try, certified)
+			if !refusedTLS(try) && refused == 0 && db.ClassOf(try) != db.Fatal {
 				class = db.Unavailable
 			}
 		case f.classify(code, wire.Connecting, isFatal(e)).Class != db.Fatal:

@@ -75,6 +75,22 @@ func TestTLSParametersAreApplied(t *testing.T) {
 			t.Errorf("%s: %s, want %s", more, got, want)
 		}
 	}
+	others, othersKey := authority.Issue("other")
+	for more, says := range map[string]string{
+		"&hostaddr=127.0.0.1": "the server demands a certificate of the client: connection requires a valid client certificate: name one that the server trusts, and its key, in the URL (sslcert=FILE&sslkey=FILE)",
+		"&hostaddr=127.0.0.1&sslcert=" + others + "&sslkey=" + othersKey: "the client's certificate is for another user",
+	} {
+		_, err := openURL(t.Context(), url("member", "db.test", more))
+		sqltest.WantError(t, more, err, db.Fatal, "28000")
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", more, err, says)
+		}
+	}
+	_, err := openURL(t.Context(), url("member", "127.0.0.1", ""))
+	sqltest.WantError(t, "another name", err, db.Fatal, "")
+	if !strings.Contains(err.Error(), "connect to a name that the certificate has (with hostaddr=ADDRESS") {
+		t.Errorf("another name: %v", err)
+	}
 	foreign := drivertest.NewAuthority(t)
 	for more, says := range map[string]string{
 		theirs + "&sslcrl=" + revoked:                                 "the server's certificate is not trusted: CN=authority has revoked it on ",
@@ -141,21 +157,21 @@ func TestSessionSettingsComeFromTheURL(t *testing.T) {
 
 func TestUnsupportedParametersAreRefusedByName(t *testing.T) {
 	for more, says := range map[string]string{
-		"hostaddr=db.test":               "hostaddr=db.test is no list of IP addresses",
-		"hostaddr=10.0.0.1":              "another number of addresses (1) than the URL has hosts (2)",
-		"host=/run,/tmp&hostaddr=10.0.0.1,10.0.0.2":    "the folder of a Unix socket",
-		"load_balance_hosts=on":          "neither disable, the default, nor random",
-		"gssencmode=require":             "gssencmode=require is not supported, because Kerberos",
-		"sslcompression=1":               "sslcompression=1 is not supported",
-		"replication=database":           "replication=database is not supported",
-		"keepalives_idle=3s":             "is no whole number",
-		"ssl_min_protocol_version=SSLv3": "is no version of TLS",
-		"scram_client_key=" + secret:     "scram_client_key is not supported",
-		"oauth_client_secret=" + secret:  "oauth_client_secret is not supported",
-		"sslcrl=/nonexistent":            "no such file",
-		"schema=a&search_path=b":         "schema and search_path are given",
-		"timeout=5":                      "write connect_timeout=SECONDS",
-		"sslaccept=strict":               "write sslmode=verify-full",
+		"hostaddr=db.test":                          "hostaddr=db.test is no list of IP addresses",
+		"hostaddr=10.0.0.1":                         "another number of addresses (1) than the URL has hosts (2)",
+		"host=/run,/tmp&hostaddr=10.0.0.1,10.0.0.2": "the folder of a Unix socket",
+		"load_balance_hosts=on":                     "neither disable, the default, nor random",
+		"gssencmode=require":                        "gssencmode=require is not supported, because Kerberos",
+		"sslcompression=1":                          "sslcompression=1 is not supported",
+		"replication=database":                      "replication=database is not supported",
+		"keepalives_idle=3s":                        "is no whole number",
+		"ssl_min_protocol_version=SSLv3":            "is no version of TLS",
+		"scram_client_key=" + secret:                "scram_client_key is not supported",
+		"oauth_client_secret=" + secret:             "oauth_client_secret is not supported",
+		"sslcrl=/nonexistent":                       "no such file",
+		"schema=a&search_path=b":                    "schema and search_path are given",
+		"timeout=5":                                 "write connect_timeout=SECONDS",
+		"sslaccept=strict":                          "write sslmode=verify-full",
 		"ssl_min_protocol_version=TLSv1.3&ssl_max_protocol_version=TLSv1.2": "is later than",
 	} {
 		_, err := openURL(t.Context(), "postgres://u:"+secret+"@h1,h2/d?sslmode=prefer&"+more)
@@ -207,5 +223,45 @@ func TestBalancedConnectionsBeginWithDifferentServers(t *testing.T) {
 	one, err := lookup(t.Context(), "127.0.0.1")
 	if err != nil || !slices.Equal(one, []string{"127.0.0.1"}) {
 		t.Errorf("%v, %v", one, err)
+	}
+}
+
+func TestMissingSchemaAndStandbyAreExplained(t *testing.T) {
+	t.Parallel()
+	_, _, url := fresh(t)
+	d := drivertest.Open(t, openURL, url+"&search_path=nowhere")
+	err := d.Exec(t.Context(), "CREATE TABLE homeless (n BIGINT)")
+	sqltest.WantError(t, "no schema", err, db.Fatal, "3F000")
+	if !strings.Contains(err.Error(), "name it in the URL (search_path=SCHEMA)") || !strings.Contains(err.Error(), "ALTER ROLE NAME SET search_path") {
+		t.Error(err)
+	}
+	d = drivertest.Open(t, openURL, url+"&default_transaction_read_only=on") // answers as a standby does
+	err = d.Exec(t.Context(), "CREATE TABLE frozen (n BIGINT)")
+	if !strings.Contains(err.Error(), "name the primary in the URL, or all servers with target_session_attrs=read-write (code 25006)") {
+		t.Error(err)
+	}
+}
+
+// TestPoolerThatDropsSearchPathIsRefused checks that tables never come into another schema than the URL names.
+func TestPoolerThatDropsSearchPathIsRefused(t *testing.T) {
+	t.Parallel()
+	server, name, url := fresh(t)
+	sqltest.Execute(t, drivertest.Open(t, openURL, url), "CREATE SCHEMA app")
+	deaf := poolWith(t, server, map[string]string{"ignore_startup_parameters": "search_path,options"})
+	for _, more := range []string{"search_path=app", "schema=app", "options=-csearch_path=app", "options=--search_path%3Dapp%20-cwork_mem%3D5MB"} {
+		_, err := openURL(t.Context(), deaf.URL("anybody", name, more))
+		sqltest.WantError(t, more, err, db.Fatal, "")
+		if !strings.Contains(err.Error(), "the pooler drops search_path, so that tables would be in public") || !strings.Contains(err.Error(), "ALTER ROLE") {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	if got := asked(t, deaf.URL("anybody", name, "options=-cwork_mem=5MB"), "SELECT current_schema()"); got != "public" {
+		t.Errorf("the schema is %s", got)
+	}
+	strict := pool(t, server, "2")
+	_, err := openURL(t.Context(), strict.URL("anybody", name, "search_path=app"))
+	sqltest.WantError(t, "search_path", err, db.Fatal, "08P01")
+	if !strings.Contains(err.Error(), "take it out of the URL and set it for the user") {
+		t.Error(err)
 	}
 }

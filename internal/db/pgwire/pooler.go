@@ -2,11 +2,14 @@ package pgwire
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
 )
 
 // seePooler detects a pooler. If there is one, nothing is left in sessions, unless the URL says otherwise. A pooler
@@ -23,8 +26,37 @@ func (d *Database) seePooler(ctx context.Context, c *Control) error {
 	if d.pooled = row[0] != strconv.FormatUint(uint64(c.Conn.PID()), 10); d.pooled && !d.chosen {
 		d.stateless = new(stateless)
 	}
+	want := searchPathOf(d.config.RuntimeParams)
+	if !d.pooled || want == "" {
+		return nil
+	}
+	if row, err = c.Row(ctx, "SELECT current_setting('search_path'), COALESCE(current_schema(), 'no schema')"); err != nil {
+		return err
+	}
+	if strings.ReplaceAll(row[0], " ", "") != strings.ReplaceAll(want, " ", "") {
+		return db.Fatalf("open "+d.Location(), "the pooler drops search_path, so that tables would be in %s: take it out of the URL and set it for the user "+
+			"(ALTER ROLE NAME SET search_path = SCHEMA)", row[1])
+	}
 	return nil
 }
+
+// searchPathOf returns the schemas that parameters of a session set, or an empty string. In options, a backslash
+// precedes a space or a backslash within a value.
+func searchPathOf(parameters map[string]string) string {
+	if path := parameters[searchPath]; path != "" {
+		return path
+	}
+	found := searchPathOption.FindAllStringSubmatch(parameters["options"], -1)
+	if found == nil {
+		return ""
+	}
+	return escaped.ReplaceAllString(found[len(found)-1][1], "$1")
+}
+
+var (
+	searchPathOption = regexp.MustCompile(`(?:^|\s)(?:-c\s*|--)search_path=((?:\\.|\S)*)`)
+	escaped          = regexp.MustCompile(`\\(.)`)
+)
 
 // Pooled reports whether there is a pooler between client and server. It is valid after Open.
 func (d *Database) Pooled() bool { return d.pooled }

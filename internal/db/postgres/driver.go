@@ -10,7 +10,7 @@ import (
 // Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"postgres", "postgresql"}, Port: "5432", Bindable: true,
-	Also:    []string{"pg", "psql", "pgsql", "patroni"},
+	Also:    []string{"pg", "psql", "pgsql", "postgis", "patroni"},
 	Foreign: regexp.MustCompile(`(?i)^jdbc:postgresql:|^\s*(host|hostaddr|port|dbname|user)\s*=`),
 	About:   "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 	Alone:   alone("any"), Primary: alone("read-write"),

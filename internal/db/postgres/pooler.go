@@ -14,6 +14,7 @@ const (
 	largerPool   = "raise PgBouncer's default_pool_size or query_wait_timeout, or take fewer clients"
 	checkServers = "check the servers that PgBouncer connects to"
 	largerServer = "lower PgBouncer's default_pool_size, or raise the server's max_connections"
+	setForUser   = "take it out of the URL and set it for the user (ALTER ROLE NAME SET SETTING = VALUE), because ignore_startup_parameters would drop it"
 	checkConfig  = "check PgBouncer's configuration"
 )
 
@@ -42,7 +43,7 @@ var poolerErrors = []struct {
 	{"SASL authentication failed", pgwire.PoolerError{Code: "28P01"}},
 	{"login rejected", pgwire.PoolerError{Code: "28P01"}},
 	{"bouncer config error", pgwire.PoolerError{Code: "F0000", Advice: checkConfig}},
-	{"unsupported startup parameter", pgwire.PoolerError{Code: "42704", Advice: "take the parameter out of the URL, or add it to PgBouncer's ignore_startup_parameters"}},
+	{"unsupported startup parameter", pgwire.PoolerError{Code: "42704", Advice: setForUser}},
 	{"transaction blocks not allowed in statement pooling mode", pgwire.PoolerError{Advice: "set PgBouncer's pool_mode to transaction or session"}},
 	{"prepared statement did not exist", pgwire.PoolerError{Code: "26000", Advice: "leave prepare=true out of the URL"}},
 }

@@ -124,8 +124,8 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 	if err := secure.HandshakeContext(ctx); err != nil {
 		plain.Close()
 		text := ""
-		if distrusted := wire.Distrusts(err); distrusted != "" {
-			text = wire.Untrusted.Text(distrusted, "ca=FILE")
+		if refused, why := wire.CertificateRefusal(err, false); refused != 0 {
+			text = refused.Text(why, inURL[refused])
 		} else if wire.AnswersPlain(err) {
 			text = lacksTLS
 		}
@@ -136,6 +136,9 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 	}
 	return secure, nil
 }
+
+// inURL states how a URL avoids a refusal.
+var inURL = map[wire.Refusal]string{wire.Untrusted: "ca=FILE"}
 
 // lacksTLS is the message about a server that answers only without TLS.
 var lacksTLS = wire.LacksTLS.Text("", "redis:// in place of rediss://")

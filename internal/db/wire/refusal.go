@@ -26,6 +26,12 @@ const (
 	NeedsTLS  // the server demands it
 	LacksTLS  // the server does not have it, and the URL demands it
 	Untrusted // the certificate of the server
+	WrongHost // the server's certificate is for another one
+	OutOfDate // the server's certificate
+
+	NeedsCertificate // the server demands a certificate of the client
+	BadCertificate   // of the client
+	OthersCertificate
 )
 
 var refusals = [...]struct{ reason, advice string }{
@@ -37,6 +43,12 @@ var refusals = [...]struct{ reason, advice string }{
 	NeedsTLS:   {"the server demands TLS", "turn TLS on in the URL"},
 	LacksTLS:   {"the server has no TLS", "turn TLS on in the server, or off in the URL"},
 	Untrusted:  {"the server's certificate is not trusted", "name the authority that signed it in the URL"},
+	WrongHost:  {"the server's certificate is not trusted", "connect to a name that the certificate has"},
+	OutOfDate:  {"the server's certificate is not trusted", "renew it, or set the clock of this machine"},
+
+	NeedsCertificate:  {"the server demands a certificate of the client", "name one that the server trusts, and its key, in the URL"},
+	BadCertificate:    {"the server refuses the client's certificate", "take one that is in date, and whose authority the server trusts"},
+	OthersCertificate: {"the client's certificate is for another user", "take the certificate of this user, or name its user in the URL"},
 }
 
 // Reason returns what is wrong, without advice.
@@ -59,24 +71,35 @@ func (r Refusal) Text(said, how string) string {
 	return text + ": " + r.Advice(how)
 }
 
-// Distrusts returns what is wrong with the certificate of a server, or an empty string if err concerns something
-// else.
-func Distrusts(err error) string {
+// CertificateRefusal returns the refusal of the certificate of either side, and what is wrong with it. It returns 0 if
+// err concerns something else. given means that the client has a certificate.
+func CertificateRefusal(err error, given bool) (r Refusal, why string) {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	switch {
-	case errors.As(err, &verification):
-		return verification.Err.Error()
-	case errors.As(err, &authority):
-		return authority.Error()
 	case errors.As(err, &name):
-		return name.Error()
+		return WrongHost, name.Error()
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return OutOfDate, invalid.Error()
+	case errors.As(err, &verification):
+		return Untrusted, verification.Err.Error()
+	case errors.As(err, &authority):
+		return Untrusted, authority.Error()
 	case errors.As(err, &invalid):
-		return invalid.Error()
+		return Untrusted, invalid.Error()
+	case err == nil:
+		return 0, ""
 	}
-	return ""
+	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
+	switch { // RFC 8446, 6.2; package tls exports no type for an alert
+	case !strings.Contains(alert, "certificate"):
+		return 0, ""
+	case given && !strings.Contains(alert, "certificate required"):
+		return BadCertificate, alert
+	}
+	return NeedsCertificate, ""
 }
 
 // AnswersPlain reports whether a server answered a TLS handshake in another protocol.

@@ -54,6 +54,7 @@ func importRules() []importRule {
 			"internal/registry", "internal/report", "internal/run", "internal/scenario", "internal/schedule", "internal/session", "internal/stats",
 			"internal/sweep", "internal/sweep/study", "internal/workload", "scenarios"}},
 		{name: "internal/scenario", imports: []string{"internal/history", "internal/isolation", "internal/nemesis", "internal/pace", "internal/setting", "internal/spelling", "internal/workload"}},
+		{name: "internal/script", leaf: true},
 		{name: "internal/setting", leaf: true},
 		{name: "internal/tier", leaf: true},
 		{name: "internal/spelling"},

@@ -357,6 +357,7 @@ func TestWorkloadsAreNoExamples(t *testing.T) {
 			return
 		}
 		for i, line := range bytes.Split(data, []byte("\n")) {
+			line = bytes.ReplaceAll(line, []byte("tpcb-like"), nil) // pgbench's script
 			if found := name.Find(line); found != nil {
 				t.Errorf("%s:%d speaks of the workload %s", path, i+1, found)
 			}

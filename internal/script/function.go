@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// operation is what a node of an expression does. The order matters: see Machine.apply.
+// operation is the function or the operator of a node. The order matters: see Machine.apply.
 type operation uint8
 
 const (

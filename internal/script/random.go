@@ -148,7 +148,8 @@ func (x *xoroshiro) below(greatest uint64) uint64 {
 }
 
 // permute returns the place of value in the permutation of 0 to size-1 that seed selects. Six rounds scramble the lower
-// and the upper part of the range, whose lengths are the greatest power of two in it, and then rotate the range.
+// part of the range, then its upper part, and rotate the range. The greatest power of two in size is the length of both
+// parts.
 func permute(value, size, seed int64) int64 {
 	if size < 2 {
 		return 0

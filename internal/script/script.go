@@ -84,7 +84,7 @@ type Step struct {
 	Unit   time.Duration
 }
 
-// Store tells where the results of a statement go.
+// Store is the meta command that stores the results of a statement.
 type Store uint8
 
 // The meta commands that store results.

@@ -2,7 +2,7 @@ package script
 
 import "slices"
 
-// Control is what a statement does to transactions.
+// Control is the effect of a statement on transactions.
 type Control uint8
 
 // The kinds of transaction control.
@@ -19,10 +19,10 @@ const (
 	Several    // a statement of Joined controls transactions
 )
 
-// Writes tells whether a statement changes data.
+// Writes is the answer to the question if a statement changes data.
 type Writes uint8
 
-// The zero value is sure not to write, as far as the text shows. A SELECT may call a function that writes.
+// A statement with No may still call a function that writes, because its text does not show it.
 const (
 	No Writes = iota
 	Unknown

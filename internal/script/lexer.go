@@ -279,7 +279,7 @@ func join(list []*SQL) *SQL {
 		parts := slices.Clone(one.Parts)
 		if i > 0 {
 			end := len(s.Parts) - 1
-			s.Parts[end] += ";" + parts[0]
+			s.Parts[end] += "; " + parts[0]
 			parts = parts[1:]
 		}
 		s.Parts = append(s.Parts, parts...)

@@ -87,7 +87,7 @@ var values = [][2]string{
 	{"greatest(4, 2, -1.17) * 4.0 * Ln(Exp(1.0))", "double 16"}, {"least(-5.18, .0E0, 1.0/0) * -3.3", "double 17.094"},
 	{"pow(-3,3)", "double -27"}, {"pow(2.0,10)", "double 1024"}, {"pow(0,0)", "double 1"}, {"pow(-2,-3)", "double -0.125"},
 	{"power(-5.0,-5.0)", "double -0.00032"}, {"pow(9223372036854775807, 2)", "double 8.50705917302346e+37"},
-	{"pow(10,30)", "double 1e+30"}, {"1.0/0", "double inf"}, {"ln(0)", "double -inf"}, {"0.0000123", "double 1.23e-05"},
+	{"pow(10,30)", "double 1e+30"}, {"1.0/0", "double Infinity"}, {"ln(0)", "double -Infinity"}, {"0.0000123", "double 1.23e-05"},
 	{"1.0 = 0.0 and 1.0 != 0.0", "boolean false"}, {"0 = 1 Or 1.0 = 1", "boolean true"},
 	{"case when 0 < 1 then 32 else 0 end", "integer 32"}, {"case when false THEN -1 when 1 = 1 then 13 + 19 + 2.0 end", "double 34"},
 	{"case when false then 1 end", "null"}, {"CASE WHEN 1 THEN TRUE END AND CASE WHEN :n THEN NULL ELSE TRUE END", "boolean true"},
@@ -282,7 +282,7 @@ SELECT 'end';
 	}
 }
 
-// TestStatementsAreSplitLikePgbench has the texts that pgbench sends for a file (its log_statement).
+// TestStatementsAreSplitLikePgbench has the texts that pgbench sends for a file, without the semicolon at the end.
 func TestStatementsAreSplitLikePgbench(t *testing.T) {
 	for text, want := range map[string][]string{
 		"SELECT 1;SELECT 2": {"SELECT 1", "SELECT 2"},
@@ -297,7 +297,7 @@ func TestStatementsAreSplitLikePgbench(t *testing.T) {
 		"SELECT (1; 2);":                                        {"SELECT (1; 2)"},
 		"SELECT 1 \\set x 1\nSELECT :x;":                        {"SELECT 1", "SELECT 1"},
 		"\\set x 2\r\nSELECT\r\n:x;\r\n":                        {"SELECT\r\n2"},
-		"SELECT 1 \\; SELECT :i \\; ;":                          {"SELECT 1 ;SELECT +3"},
+		"SELECT 1 \\; SELECT :i \\; ;":                          {"SELECT 1 ; SELECT +3"},
 		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END; SELECT 3": {
 			"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END", "SELECT 3"},
 		"CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC SELECT 1; END": {"CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC SELECT 1; END"},

@@ -56,15 +56,15 @@ func (v Value) Append(dst []byte) []byte {
 	return append(dst, "NULL"...)
 }
 
-// appendDouble appends a double like C's %.15g.
+// appendDouble appends a double like C's %.15g, with the database's words for infinity.
 func appendDouble(dst []byte, d float64) []byte {
 	switch {
 	case math.IsNaN(d):
-		return append(dst, "nan"...)
+		return append(dst, "NaN"...)
 	case math.IsInf(d, 1):
-		return append(dst, "inf"...)
+		return append(dst, "Infinity"...)
 	case math.IsInf(d, -1):
-		return append(dst, "-inf"...)
+		return append(dst, "-Infinity"...)
 	}
 	return strconv.AppendFloat(dst, d, 'g', 15, 64)
 }

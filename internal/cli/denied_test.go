@@ -126,17 +126,17 @@ func TestMariaDBDenialIsExplained(t *testing.T) {
 	denied(t, "no password", plain.URLFor("teller", "", "test"), noPassword, putIn, "code 1045")
 	denied(t, "a missing database", plain.URLFor("teller", password, "nowhere"), noDatabase, otherName, "'nowhere'")
 	denied(t, "a missing right", plain.URLFor("teller", password, "test"), noRight, "command denied to user", giveRight)
-	denied(t, "TLS of a server without", plain.URLFor("teller", password, "test")+"?tls=true", lacksTLS, turnOff+" (tls=false)")
+	denied(t, "TLS of a server without", plain.URLFor("teller", password, "test")+"?tls=true", lacksTLS, turnOff+" (ssl-mode=DISABLED)")
 	if _, err := secure.SQL(t.Context(), "CREATE USER safe IDENTIFIED BY '"+password+"' REQUIRE SSL"); err != nil {
 		t.Fatal(err)
 	}
-	denied(t, "an account for TLS alone", secure.URLFor("safe", password, "test"), needsTLS, turnOn+" (tls=true)")
+	denied(t, "an account for TLS alone", secure.URLFor("safe", password, "test"), needsTLS, turnOn+" (ssl-mode=REQUIRED)")
 	denied(t, "its wrong password", secure.URLFor("safe", mistaken, "test"), wrongUser, checkUser)
-	denied(t, "a certificate that nobody trusts", secure.URLFor("teller", password, "test")+"?tls=true", untrusted, "tls=skip-verify")
+	denied(t, "a certificate that nobody trusts", secure.URLFor("teller", password, "test")+"?tls=true", untrusted, "name the authority that signed it in the URL (ssl-ca=FILE)")
 	if _, err := secure.SQL(t.Context(), "SET GLOBAL require_secure_transport = ON"); err != nil {
 		t.Fatal(err)
 	}
-	denied(t, "no TLS where it is demanded", secure.URLFor("teller", password, "test"), needsTLS, turnOn+" (tls=true)")
+	denied(t, "no TLS where it is demanded", secure.URLFor("teller", password, "test"), needsTLS, turnOn+" (ssl-mode=REQUIRED)")
 }
 
 func TestRedisDenialIsExplained(t *testing.T) {

@@ -175,7 +175,7 @@ func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Err
 		if denial == wire.WrongUser && strings.Contains(text, withoutPassword) {
 			denial = wire.NoPassword
 		}
-		text = denial.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "tls=true"}[denial])
+		text = denial.Text(text, inURL[denial])
 	} else if do := advice[e.Number]; do != "" {
 		text += ": " + do
 	} else if at == wire.Connecting && e.Number == 1064 /* ER_PARSE_ERROR: nothing but variables of the URL is set then */ {
@@ -190,26 +190,33 @@ var unusable = []error{
 	client.ErrNativePassword, client.ErrUnknownPlugin,
 }
 
+// badConnection is the text of an error that the client library does not export (errBadConnNoWrite).
+const badConnection = "bad connection"
+
 // connectError returns the error for a failed connection.
-func connectError(ctx context.Context, op string, p product, err error) *db.Error {
+func connectError(ctx context.Context, op string, p product, certified bool, err error) *db.Error {
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)
 	}
-	refused, why := wire.CertificateRefusal(err, false)
+	refused, why := wire.CertificateRefusal(err, certified)
 	switch {
 	case errors.Is(err, client.ErrNoTLS):
-		return db.Fatalf(op, "%w", db.MessageError{Text: wire.LacksTLS.Text("", "tls=false"), Cause: err})
+		return db.Fatalf(op, "%w", db.MessageError{Text: wire.LacksTLS.Text("", inURL[wire.LacksTLS]), Cause: err})
 	case slices.ContainsFunc(unusable, func(u error) bool { return errors.Is(err, u) }):
 		return db.Fatalf(op, "%w", err)
 	case refused != 0:
-		text := refused.Reason() + ": " + why + ": have this machine trust the authority that signed it, or write tls=skip-verify"
+		text := refused.Text(why, inURL[refused])
 		return db.Fatalf(op, "%w", db.MessageError{Text: text, Cause: err})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = db.MessageError{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, client.ErrInvalidConn):
-		err = db.MessageError{Text: "the server ended the connection while it was being made", Cause: err}
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, client.ErrInvalidConn), err.Error() == badConnection:
+		text := "the server ended the connection while it was being made"
+		if certified { // the client library hides the alert of TLS
+			text += "; if it does not trust the client's certificate, take one whose authority is in its ssl-ca"
+		}
+		err = db.MessageError{Text: text, Cause: err}
 	default:
 		err = db.MessageError{Text: cmp.Or(wire.Reason(err), err.Error()) + ": " + db.CheckServer, Cause: err}
 	}

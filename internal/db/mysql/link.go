@@ -107,7 +107,8 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 	}
 	conn, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, connectError(ctx, op, d.server.product, err)
+		_, certified := usesTLS(config)
+		return nil, connectError(ctx, op, d.server.product, certified, err)
 	}
 	return &link{counted: w, conn: conn, host: host, product: d.server.product, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}, nil
 }

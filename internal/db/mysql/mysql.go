@@ -126,8 +126,15 @@ func Open(ctx context.Context, url string) (*Database, error) {
 // require_secure_transport, demands TLS, a server reports a wrong password. The same user is then accepted with TLS.
 func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	var denied *db.Error
-	if !errors.As(err, &denied) || denied.Code != "1045" || d.address.hosts[0].TLSConfig != "" && d.address.hosts[0].TLSConfig != "false" {
+	if !errors.As(err, &denied) || denied.Code != "1045" {
 		return err
+	}
+	switch secure, certified := usesTLS(d.address.hosts[0]); {
+	case certified:
+		return err
+	case secure:
+		text := denied.Err.Error() + "; if the account demands a certificate (REQUIRE X509), write " + certificateInURL
+		return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: text, Cause: err}}
 	}
 	secure := *d.address
 	secure.hosts = nil
@@ -144,7 +151,7 @@ func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	case failed.Code != "1044" && failed.Code != "1049": // these are errors of a user who was admitted
 		return err
 	}
-	return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: wire.NeedsTLS.Text("", "tls=true"), Cause: err}}
+	return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: wire.NeedsTLS.Text("", inURL[wire.NeedsTLS]), Cause: err}}
 }
 
 // Close does nothing: sessions are closed by their users.

@@ -84,6 +84,10 @@ func readURL(text string) (*address, error) {
 	if _, after, found := strings.Cut(query, "@"); found && strings.Contains(after, "/") {
 		return nil, style.Errorf("%w", unescaped)
 	}
+	onSocket := strings.Contains("&"+query, "&socket=")
+	if authority, path, _ := strings.Cut(rest, "/"); onSocket && strings.HasSuffix(authority, "@") {
+		rest = authority + "localhost/" + path
+	}
 	u, err := style.Parse(rest, nil)
 	if err != nil {
 		return nil, err
@@ -96,26 +100,31 @@ func readURL(text string) (*address, error) {
 		return nil, style.Errorf("%w", unescaped)
 	}
 	a := &address{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
-	config, err := a.configure(query)
-	if err != nil {
+	var t transport
+	config, err := a.configure(query, &t)
+	switch {
+	case err != nil:
 		return nil, err
+	case onSocket && len(u.Servers) > 1:
+		return nil, style.Errorf("socket is for one server, and %d are named", len(u.Servers))
+	case onSocket && !strings.HasPrefix(t.socket, "/"):
+		return nil, style.Errorf("socket names no path that begins with /")
 	}
 	config.User, config.Passwd, config.DBName = u.User, u.Password, database
 	for _, host := range u.Servers {
-		c := config.Clone()
-		c.Addr = host
-		a.hosts = append(a.hosts, c)
+		a.hosts = append(a.hosts, t.at(config, host))
 	}
 	return a, nil
 }
 
-// configure builds a configuration from the query and the constant settings.
-func (a *address) configure(query string) (*client.Config, error) {
+// configure builds a configuration from the query and the constant settings, and reads the parameters of t.
+func (a *address) configure(query string, t *transport) (*client.Config, error) {
 	options := addresses.Options{
 		"answer_timeout": addresses.Time(&a.answer, time.Millisecond),
 		"timeout":        addresses.Time(&a.connect, time.Millisecond),
 		"spread":         addresses.Choice(&a.spread, "false", "true"),
 	}
+	maps.Copy(options, t.options())
 	library := url.Values{}
 	for _, name := range parameters {
 		options[name] = func(value string) error {
@@ -144,6 +153,9 @@ func (a *address) configure(query string) (*client.Config, error) {
 	config, err := client.ParseDSN("/?" + library.Encode())
 	if err != nil {
 		return nil, style.Errorf("its parameters cannot be used: %w", err)
+	}
+	if err := t.apply(config, library.Get("tls")); err != nil {
+		return nil, style.Errorf("%w", err)
 	}
 	config.Params = variables
 	config.Logger = &client.NopLogger{} // what it would log is in the errors

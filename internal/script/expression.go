@@ -164,11 +164,23 @@ func (p *parser) operators(level int) *node {
 		if o.swapped {
 			left, right = right, left
 		}
-		left, compared = &node{op: o.op, args: []*node{left, right}}, o.level == levelCompare
+		left, compared = folded(o.op, left, right), o.level == levelCompare
 	}
 }
 
 func constant(v Value) *node { return &node{op: opConstant, value: v} }
+
+// folded returns a node of two operands, or its value if both are constants. An error waits for the evaluation, which
+// may never reach the node.
+func folded(op operation, left, right *node) *node {
+	n := &node{op: op, args: []*node{left, right}}
+	if left.op == opConstant && right.op == opConstant {
+		if v, err := new(Machine).eval(n); err == nil {
+			return constant(v)
+		}
+	}
+	return n
+}
 
 func negation(n *node) *node { return &node{op: opNot, args: []*node{n}} }
 
@@ -210,10 +222,10 @@ func (p *parser) prefix() *node {
 			p.next()
 			return constant(integer(-1 << 63))
 		}
-		return &node{op: opSubtract, args: []*node{constant(integer(0)), p.operators(levelSign)}}
+		return folded(opSubtract, constant(integer(0)), p.operators(levelSign))
 	case "~":
 		p.next()
-		return &node{op: opBitXor, args: []*node{constant(integer(-1)), p.operators(levelBits + 1)}}
+		return folded(opBitXor, constant(integer(-1)), p.operators(levelBits+1))
 	case "not":
 		p.next()
 		return negation(p.operators(levelNot))

@@ -286,7 +286,7 @@ func TestStatementsAgreeWithPgbench(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		want = slices.DeleteFunc(want, func(s string) bool { return strings.HasPrefix(s, "sleep ") })
-		out := b.run(t, text, 1, "-d", "-M", "simple")
+		out := b.run(t, text, 1, "--debug", "-M", "simple")
 		got := []string{}
 		for _, m := range regexp.MustCompile(`(?s)client 0 sending (.*?)\npgbench: client 0 receiving`).FindAllStringSubmatch(out, -1) {
 			if sent := strings.TrimRight(m[1], "; \r\n"); sent != "" {

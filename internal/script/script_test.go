@@ -546,3 +546,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkExpressions evaluates the four expressions of a transaction of pgbench.
+func BenchmarkExpressions(b *testing.B) {
+	tpcb, err := script.Builtin("tpcb-like")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := parse(b, tpcb.Text)
+	m := p.NewMachine(1, 2)
+	steps := p.Scripts[0].Steps[:4]
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Save()
+		for i := range steps {
+			if m.Vars[steps[i].Slot], err = m.Eval(steps[i].Expr); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

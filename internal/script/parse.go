@@ -113,7 +113,7 @@ func (n *names) check() {
 		case late:
 			use.parser.fail(use.at, "the variable %s is used before it is set", use.name)
 		default:
-			use.parser.fail(use.at, `nothing sets the variable %s: use \set, \gset or -D, or write a space behind the colon`,
+			use.parser.fail(use.at, `nothing sets the variable %s: use \set, \gset or --define, or write a space behind the colon`,
 				use.name)
 		}
 	}

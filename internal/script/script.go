@@ -51,6 +51,20 @@ func (p *Program) Slot(name string) (int, bool) {
 	return slot, ok
 }
 
+// Column returns the slot of the variable that the statement's Store sets from a column, or -1 if no script uses the
+// variable. It returns an error if the column's name cannot be a variable's name.
+func (p *Program) Column(s *SQL, name string) (slot int, err error) {
+	variable := s.Prefix + name
+	if !validName(variable) {
+		problem := fmt.Sprintf("the column %q cannot name a variable: give it a name by AS", name)
+		return -1, &Error{File: s.file, Line: s.Line, Problem: problem}
+	}
+	if slot, used := p.slots[variable]; used {
+		return slot, nil
+	}
+	return -1, nil
+}
+
 // Script is a checked file.
 type Script struct {
 	Name   string

@@ -25,6 +25,8 @@ const (
 	// probeLimit is the time after which a probe is lost, in addition to the link's own delay. A packet crosses a
 	// bridge in microseconds; the rest is a reserve for a busy machine.
 	probeLimit = 200 * time.Millisecond
+	// lossLimit is the time without an arrival after which the datagrams of a measurement of loss are lost.
+	lossLimit = time.Second
 	// roundTrips is of how many datagrams each way RoundTrip takes the median.
 	roundTrips = 5
 )
@@ -39,7 +41,7 @@ func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 // Loss sends count datagrams from one place to another and returns the share that did not arrive.
 func (n *Network) Loss(ctx context.Context, from, to, count int) (float64, error) {
 	took, err := n.send(ctx, "measure the loss", from, to, datagrams{
-		wanted: count, most: count, burst: 20, pace: time.Millisecond, // few enough for the socket's buffer
+		wanted: count, most: count, burst: 20, ahead: 80, pace: lossLimit, // few enough for the socket's buffer
 	})
 	if err != nil {
 		return 0, err
@@ -68,7 +70,8 @@ func (n *Network) RoundTrip(ctx context.Context, from, to int) (sum time.Duratio
 type datagrams struct {
 	wanted, most int           // most bounds the number sent
 	burst        int           // number sent at once
-	pace         time.Duration // wait after a burst, unless all of it arrives before
+	ahead        int           // number sent before a burst that may still be on their way when the next burst follows
+	pace         time.Duration // longest wait for an arrival before the next burst
 }
 
 // send sends datagrams and returns the travel times of those that arrived.
@@ -89,6 +92,7 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 	rand.Read(text)      // never fails, see crypto/rand
 	var sent []time.Time // zero: it has arrived
 	for end := time.Now().Add(limit); time.Now().Before(end) && len(took) < d.wanted; {
+		first := len(sent)
 		for burst := 0; burst < d.burst && len(sent) < d.most; burst++ {
 			sent = append(sent, time.Now())
 			if err := transmit(p.from, binary.BigEndian.AppendUint64(text, uint64(len(sent)-1)), p.to); err != nil {
@@ -107,6 +111,12 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 			if i := binary.BigEndian.Uint64(buffer[nonceSize:]); i < uint64(len(sent)) && !sent[i].IsZero() {
 				took = append(took, time.Since(sent[i]))
 				sent[i] = time.Time{}
+				if d.most < math.MaxInt {
+					end = time.Now().Add(limit)
+				}
+				if len(sent) < d.most && int(i) >= first-d.ahead {
+					break
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -95,15 +97,15 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	return n.server(more...), nil
 }
 
-// ready waits until the server answers and, with Galera, is synchronized. A server that leaves its group meanwhile
-// must be started again.
+// ready waits until the server answers and, with Galera, is synchronized. A server that leaves its group meanwhile,
+// or that the group does not take in, must be started again.
 func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.galera() {
 		return retry(ctx, func() error { return n.ping(ctx) })
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	looks, left := 0, 0
+	looks, left, outside := 0, 0, 0
 	return retry(ctx, func() error {
 		s, err := n.status(ctx)
 		if left++; err != nil || s.connected {
@@ -117,9 +119,33 @@ func (n *node) ready(ctx context.Context) error {
 		}
 		if looks++; err != nil && looks%reformEvery == 0 {
 			err = errors.Join(err, n.cluster.reform(ctx))
+			if outside++; !n.shutOut(ctx) {
+				outside = 0
+			}
+			if outside == shutOutLimit {
+				giveUp(host.ErrStartAgain)
+			}
 		}
 		return err
 	})
+}
+
+// shutOutLimit is the number of checks in a row after which a node outside of the primary component is started again.
+// There is a check after every reformEvery looks. Nodes that joined while the component formed can forget each other's
+// addresses, and then never connect.
+const shutOutLimit = 15
+
+// shutOut reports whether another node is in a primary component that does not have this node as a member.
+func (n *node) shutOut(ctx context.Context) bool {
+	for _, m := range n.cluster.Others(n) {
+		if !m.Awake() {
+			continue
+		}
+		if s, err := m.status(ctx); err == nil && s.primary() {
+			return !slices.Contains(strings.Split(s.members, ","), n.address.String())
+		}
+	}
+	return false
 }
 
 // pollEvery is the interval of queries during a wait: each has its own connection.

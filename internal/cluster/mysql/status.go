@@ -63,6 +63,7 @@ type status struct {
 	state     string // such as Synced, or stateInconsistent
 	synchron  bool   // wsrep_local_state is 4
 	size      int    // of its component
+	members   string // client addresses of its component's nodes, with commas between
 	position  position
 }
 
@@ -80,7 +81,7 @@ func (n *node) status(ctx context.Context) (status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	rows, err := n.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_connected', 'wsrep_cluster_status', 'wsrep_cluster_size', "+
-		"'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_local_state_uuid', 'wsrep_last_committed')")
+		"'wsrep_incoming_addresses', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_local_state_uuid', 'wsrep_last_committed')")
 	if err != nil {
 		return fail(err)
 	}
@@ -99,6 +100,7 @@ func (n *node) status(ctx context.Context) (status, error) {
 	s := status{
 		name: n.Name(), answers: true, ready: values["wsrep_ready"] == "ON", connected: values["wsrep_connected"] == "ON", component: values["wsrep_cluster_status"],
 		state: values["wsrep_local_state_comment"], synchron: values["wsrep_local_state"] == stateSynced,
+		members: values["wsrep_incoming_addresses"],
 	}
 	if s.size, err = strconv.Atoi(values["wsrep_cluster_size"]); err != nil {
 		return fail(err)

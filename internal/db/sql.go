@@ -2,7 +2,9 @@ package db
 
 import (
 	"context"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -110,13 +112,28 @@ const (
 	Integer Type = iota + 1 // Value.Int
 	Decimal                 // Value.Int, in cents; the database's exact decimal, or its integer where the dialect has none
 	Text                    // Value.Text, ASCII
+	// Untyped is a parameter whose type the database infers: the text in Value.Text, or without one the whole number
+	// or the double (Value.Double) in Value.Int.
+	Untyped
 )
 
 // Value is one parameter or one column of a row.
 type Value struct {
-	Int  int64
-	Text []byte
-	Null bool
+	Int    int64
+	Text   []byte
+	Null   bool
+	Double bool // of an Untyped parameter: Int holds the bits of a float64
+}
+
+// AppendUntyped appends the text of an Untyped parameter that is not NULL.
+func (v *Value) AppendUntyped(dst []byte) []byte {
+	switch {
+	case v.Text != nil:
+		return append(dst, v.Text...)
+	case v.Double:
+		return strconv.AppendFloat(dst, math.Float64frombits(uint64(v.Int)), 'g', -1, 64)
+	}
+	return strconv.AppendInt(dst, v.Int, 10)
 }
 
 // Statement is one SQL text with its types. It is made once and never changed:
@@ -128,6 +145,10 @@ type Statement struct {
 	// Counted requests the number of affected rows in Result.Affected. A Counted statement has no Columns and calls no
 	// procedure. It may cost a round trip beside statements that return rows.
 	Counted bool
+	// Parts are the pieces of SQL around its parameters; nil: SQL has nothing else that looks like a parameter.
+	Parts []string
+	// Free is set if the statement may return any columns, or none. Each is then a text, and Result has the names.
+	Free bool
 }
 
 // Result is the result of one statement.
@@ -136,7 +157,8 @@ type Result struct {
 	// to update, changed or not. After other statements a driver may leave it 0.
 	Affected int64
 	Columns  int
-	Values   []Value // row by row
+	Names    []string // of the columns of a Free statement
+	Values   []Value  // row by row
 }
 
 func (r *Result) Rows() int {

@@ -222,6 +222,7 @@ func TestSessionsWorkOnRealNode(t *testing.T) {
 	d := drivertest.Open(t, Open, address)
 	bank.Make(t, d, 3)
 	t.Run("rollbacks", func(t *testing.T) { sqltest.Rollbacks(t, openFresh(t), &bank) })
+	t.Run("any types", func(t *testing.T) { sqltest.TestFree(t, openFresh(t)) })
 	t.Run("contexts", func(t *testing.T) { sqltest.Contexts(t, openFresh(t), &bank) })
 	t.Run("bad statements", func(t *testing.T) {
 		one := func(sql string, params ...db.Type) sqltest.Statement {

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +32,7 @@ type conn struct {
 	arguments []sqldriver.NamedValue
 	row       []sqldriver.Value
 	values    []db.Value
+	names     []string // of the columns of the last Free statement
 }
 
 // Begin implements sqlite.Conn. A writer begins IMMEDIATE, so that it has the write lock before it reads and
@@ -92,7 +96,7 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 	if err := c.bind(op, statement.Params, args); err != nil {
 		return 0, err
 	}
-	if len(statement.Columns) == 0 {
+	if len(statement.Columns) == 0 && !statement.Free {
 		return c.change(limited, op, statement)
 	}
 	// The statement is not prepared: the rows of a prepared statement panic in go-dqlite 1.11.5 if the
@@ -106,8 +110,16 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 			err = c.failure(op, errClose, false)
 		}
 	}()
-	return c.read(op, statement.Columns, rows, row)
+	columns := statement.Columns
+	if statement.Free {
+		c.names = rows.Columns()
+		columns = slices.Repeat([]db.Type{db.Untyped}, len(c.names))
+	}
+	return c.read(op, columns, rows, row)
 }
+
+// Names implements sqlite.Conn.
+func (c *conn) Names() []string { return c.names }
 
 // change executes a statement without rows, prepared once for each connection.
 func (c *conn) change(ctx context.Context, op string, statement *db.Statement) (affected int64, err error) {
@@ -136,11 +148,13 @@ func (c *conn) bind(op string, types []db.Type, args []db.Value) error {
 	for i, a := range args {
 		v := sqldriver.NamedValue{Ordinal: i + 1}
 		switch t := types[i]; {
-		case t != db.Integer && t != db.Decimal && t != db.Text:
+		case t < db.Integer || t > db.Untyped:
 			return db.Fatalf(op, "no type has the number %d", t)
 		case a.Null:
-		case t == db.Text:
+		case t == db.Text, t == db.Untyped && a.Text != nil:
 			v.Value = string(a.Text)
+		case a.Double:
+			v.Value = math.Float64frombits(uint64(a.Int))
 		default:
 			v.Value = a.Int
 		}
@@ -181,11 +195,18 @@ func value(t db.Type, v any) (db.Value, error) {
 	case nil:
 		return db.Value{Null: true}, nil
 	case int64:
+		if t == db.Untyped {
+			return db.Value{Text: strconv.AppendInt(nil, v, 10)}, nil
+		}
 		if t == db.Integer || t == db.Decimal {
 			return db.Value{Int: v}, nil
 		}
+	case float64:
+		if t == db.Untyped {
+			return db.Value{Text: strconv.AppendFloat(nil, v, 'g', -1, 64)}, nil
+		}
 	case string:
-		if t == db.Text {
+		if t == db.Text || t == db.Untyped {
 			return db.Value{Text: []byte(v)}, nil
 		}
 	}

@@ -74,7 +74,7 @@ func (s *session) prepare(p *prepared) (err error) {
 
 // run executes the server's form. It returns the number of affected rows for a statement without rows.
 func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, error) {
-	if len(p.statement.Columns) == 0 {
+	if len(p.statement.Columns) == 0 && !p.statement.Free {
 		done, err := p.handle.(driver.StmtExecContext).ExecContext(never, p.bind(args))
 		if err != nil {
 			return 0, err
@@ -85,7 +85,7 @@ func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error
 	if err != nil {
 		return 0, err
 	}
-	err = b.read(rows, p.statement.Columns, row)
+	err = b.read(rows, p.statement, row)
 	if _, stopped := err.(rowError); !stopped {
 		err = cmp.Or(err, rows.Close())
 	}
@@ -95,6 +95,9 @@ func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error
 // settle builds a result from the values from start on.
 func (s *session) settle(r *db.Result, p *prepared, start int) {
 	r.Columns = len(p.statement.Columns)
+	if p.statement.Free {
+		r.Columns, r.Names = len(s.names), s.names
+	}
 	r.Values = s.values[start:len(s.values):len(s.values)]
 	if r.Columns > 0 {
 		r.Affected = int64(r.Rows())
@@ -281,8 +284,8 @@ func (x *packet) take(i int, p *prepared) error {
 			return err
 		}
 		x.from = i
-		if len(p.statement.Columns) > 0 {
-			err = x.read(x.sets, p.statement.Columns, nil)
+		if len(p.statement.Columns) > 0 || p.statement.Free {
+			err = x.read(x.sets, p.statement, nil)
 		}
 		if err != nil {
 			return err

@@ -50,12 +50,21 @@ type rowBuffer struct {
 	values  []db.Value     // row by row
 	bytes   []byte         // behind the values
 	columns []driver.Value // of the row that arrives
+	names   []string       // of the columns of the last Free statement
+	free    []db.Type      // the types of these columns
 }
 
-// read reads the rows of one result set. It keeps them all or, if row is not nil, passes each to row. The
-// caller closes rows.
-func (b *rowBuffer) read(rows driver.Rows, types []db.Type, row func([]db.Value) error) error {
-	n := len(rows.Columns())
+// read reads the rows of one result set of a statement. It keeps them all or, if row is not nil, passes each to row.
+// The caller closes rows.
+func (b *rowBuffer) read(rows driver.Rows, statement *db.Statement, row func([]db.Value) error) error {
+	types, n := statement.Columns, len(rows.Columns())
+	if statement.Free {
+		b.names = rows.Columns()
+		for len(b.free) < n {
+			b.free = append(b.free, db.Untyped)
+		}
+		types = b.free[:n]
+	}
 	if n != len(types) {
 		return unreadable{fmt.Errorf("it returns %d columns, not %d", n, len(types))}
 	}

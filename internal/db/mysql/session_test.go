@@ -198,3 +198,5 @@ func TestQueryReturnsManyRowsInPieces(t *testing.T) {
 func TestSessionServesSuccessiveContexts(t *testing.T) { sqltest.Contexts(t, openFresh(t), &bank) }
 
 func TestProceduresCommitOrLeaveNothing(t *testing.T) { sqltest.Procedures(t, openFresh(t), &bank) }
+
+func TestStatementsMayHaveAnyTypes(t *testing.T) { sqltest.TestFree(t, openFresh(t)) }

@@ -23,15 +23,18 @@ type prepared struct {
 	args      []driver.NamedValue
 }
 
-// newPrepared parses a statement. Its parameters are question marks; it must contain no others.
+// newPrepared parses a statement. Without Parts, its parameters are question marks, and it must contain no others.
 func newPrepared(s *db.Statement) (*prepared, error) {
-	p := &prepared{statement: s, parts: strings.Split(s.SQL, "?")}
+	p := &prepared{statement: s, parts: s.Parts}
+	if p.parts == nil {
+		p.parts = strings.Split(s.SQL, "?")
+	}
 	if found := len(p.parts) - 1; found != len(s.Params) {
 		return nil, fmt.Errorf("it has %d question marks for %d parameters", found, len(s.Params))
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " ")
 	p.call = strings.EqualFold(first, "CALL")
-	p.rows = p.call || len(s.Columns) > 0
+	p.rows = p.call || len(s.Columns) > 0 || s.Free
 	p.args = make([]driver.NamedValue, len(s.Params))
 	for i := range p.args {
 		p.args[i].Ordinal = i + 1
@@ -61,7 +64,9 @@ func (p *prepared) bind(args []db.Value) []driver.NamedValue {
 		switch {
 		case v.Null:
 			p.args[i].Value = nil
-		case t == db.Integer:
+		case v.Double:
+			p.args[i].Value = math.Float64frombits(uint64(v.Int))
+		case t == db.Integer, t == db.Untyped && v.Text == nil:
 			p.args[i].Value = v.Int
 		case t == db.Decimal:
 			p.args[i].Value = money.Append(nil, v.Int)
@@ -94,6 +99,8 @@ func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
 		return strconv.AppendInt(dst, v.Int, 10)
 	case t == db.Decimal:
 		return money.Append(dst, v.Int)
+	case t == db.Untyped && v.Text == nil:
+		return v.AppendUntyped(dst)
 	}
 	for _, c := range v.Text {
 		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
@@ -124,9 +131,14 @@ func decode(t db.Type, column driver.Value) (v db.Value, text []byte, err error)
 		default:
 			text = strconv.AppendInt(nil, c, 10)
 		}
+	case float32, float64:
+		if t != db.Untyped {
+			return v, nil, unexactType(column)
+		}
+		text = fmt.Append(nil, c)
 	case []byte:
 		switch t {
-		case db.Text:
+		case db.Text, db.Untyped:
 			text = c
 		case db.Decimal:
 			v.Int, err = money.Parse(c)
@@ -134,13 +146,20 @@ func decode(t db.Type, column driver.Value) (v db.Value, text []byte, err error)
 			v.Int, err = strconv.ParseInt(string(c), 10, 64)
 		}
 	case uint64:
-		if v.Int = int64(c); c > math.MaxInt64 || t != db.Integer {
+		switch v.Int = int64(c); {
+		case t == db.Untyped:
+			v.Int, text = 0, strconv.AppendUint(nil, c, 10)
+		case c > math.MaxInt64 || t != db.Integer:
 			err = errTooMuch
 		}
 	default:
-		err = fmt.Errorf("it has the type %T, which cannot be read exactly: add a CAST", column)
+		err = unexactType(column)
 	}
 	return v, text, err
+}
+
+func unexactType(column driver.Value) error {
+	return fmt.Errorf("it has the type %T, which cannot be read exactly: add a CAST", column)
 }
 
 var errTooMuch = errors.New("the number does not fit in 64 bits")

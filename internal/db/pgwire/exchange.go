@@ -21,9 +21,9 @@ type exchange struct {
 	want       byte // the state that ReadyForQuery must report; 0: any
 
 	// An exchange outside of transactions has no results.
-	aside bool
-	rows  func(row [][]byte) error // takes the rows, which may come at any time
-	types []uint32                 // of the columns that the server has described
+	aside  bool
+	rows   func(row [][]byte) error // takes the rows, which may come at any time
+	fields []field                  // the columns that the server has described
 
 	next       int             // the result that arrives
 	start      int             // where its values begin
@@ -31,6 +31,12 @@ type exchange struct {
 	warning    error           // what takes the success from the commit
 	unreadable error           // the first value that could not be read
 	rolledBack bool            // COMMIT was answered by something else
+}
+
+// field is a column of a statement's result.
+type field struct {
+	name string
+	oid  uint32 // of its type
 }
 
 // roundTrip sends messages and reads the answers into the session's results.
@@ -93,7 +99,7 @@ func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 	switch m := message.(type) {
 	case *pgproto3.RowDescription:
 		for _, f := range m.Fields {
-			x.types = append(x.types, f.DataTypeOID)
+			x.fields = append(x.fields, field{string(f.Name), f.DataTypeOID})
 		}
 	case *pgproto3.ErrorResponse:
 		if x.reported == nil || m.SeverityUnlocalized == "FATAL" {
@@ -145,7 +151,7 @@ func (s *session) complete(x *exchange, tag []byte) {
 	case x.next < len(s.pending):
 		r := &s.results[x.next]
 		r.Affected = affected(tag)
-		r.Columns = len(s.pending[x.next].columns)
+		r.Columns, r.Names = len(s.pending[x.next].columns), s.pending[x.next].names
 		r.Values = s.values[x.start:len(s.values):len(s.values)]
 		x.start = len(s.values)
 		x.next++

@@ -349,3 +349,5 @@ func TestSlowStatementOutsideTransactionIsNotTimedOut(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Slow(t, d, &db.Statement{SQL: "SELECT pg_sleep(0.3)"}, impatient(d))
 }
+
+func TestStatementsMayHaveAnyTypes(t *testing.T) { sqltest.TestFree(t, openFresh(t)) }

@@ -24,7 +24,7 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	if err := s.roundTrip(ctx, &x, []byte(parse+describe+syncAll)); err != nil {
 		return nil, err
 	}
-	p, err := newPrepared(name, statement, x.types)
+	p, err := newPrepared(name, statement, x.fields)
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: x.op, Err: err}
 	}

@@ -79,7 +79,7 @@ func parseMessage(name string, s *db.Statement) string {
 	body := append([]byte(name), 0)
 	body = append(append(body, s.SQL...), 0)
 	body = binary.BigEndian.AppendUint16(body, uint16(len(s.Params)))
-	oids := [...]uint32{db.Integer: OIDInt8, db.Decimal: OIDNumeric, db.Text: 0}
+	oids := [...]uint32{db.Integer: OIDInt8, db.Decimal: OIDNumeric, db.Text: 0, db.Untyped: 0}
 	for _, t := range s.Params {
 		body = binary.BigEndian.AppendUint32(body, oids[t])
 	}
@@ -116,26 +116,33 @@ type prepared struct {
 	bind      []byte // from the portal's name to the number of parameters
 	formats   []byte // of the results, and the Execute message
 	columns   []decoder
+	names     []string // of the columns of a Free statement
 }
 
 // newPrepared builds the messages after the server has described the columns.
-func newPrepared(name string, s *db.Statement, fields []uint32) (*prepared, error) {
+func newPrepared(name string, s *db.Statement, fields []field) (*prepared, error) {
 	if len(s.Columns) > 0 && len(fields) != len(s.Columns) {
 		return nil, fmt.Errorf("it returns %d columns, not %d", len(fields), len(s.Columns))
 	}
 	p := &prepared{statement: s}
+	if s.Free { // without formats, all columns are texts
+		p.columns = make([]decoder, len(fields))
+		for _, f := range fields {
+			p.names = append(p.names, f.name)
+		}
+	}
 	p.bind = append(append(append(p.bind, 0), name...), 0)
 	p.bind = binary.BigEndian.AppendUint16(p.bind, uint16(len(s.Params)))
 	for _, t := range s.Params {
-		p.bind = binary.BigEndian.AppendUint16(p.bind, binaryIf(t != db.Text))
+		p.bind = binary.BigEndian.AppendUint16(p.bind, binaryIf(t < db.Text))
 	}
 	p.bind = binary.BigEndian.AppendUint16(p.bind, uint16(len(s.Params)))
 
 	p.formats = binary.BigEndian.AppendUint16(p.formats, uint16(len(s.Columns)))
 	for i, t := range s.Columns {
-		how, ok := decoderFor(t, fields[i])
+		how, ok := decoderFor(t, fields[i].oid)
 		if !ok {
-			return nil, fmt.Errorf("its column %d has the type with OID %d, which cannot be read exactly: add a cast", i+1, fields[i])
+			return nil, fmt.Errorf("its column %d has the type with OID %d, which cannot be read exactly: add a cast", i+1, fields[i].oid)
 		}
 		p.columns = append(p.columns, how)
 		p.formats = binary.BigEndian.AppendUint16(p.formats, binaryIf(how == asInteger || how == asIntegerCents))
@@ -184,7 +191,7 @@ func (p *prepared) append(dst []byte, args []db.Value) []byte {
 }
 
 // AppendValue appends a value after its length, as for Bind and COPY: integers and numerics in binary format,
-// text unchanged.
+// everything else as text.
 func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
 	switch {
 	case v.Null:
@@ -196,6 +203,12 @@ func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
 		dst = append(dst, 0, 0, 0, 0)
 		start := len(dst)
 		dst = appendNumeric(dst, v.Int)
+		binary.BigEndian.PutUint32(dst[start-4:], uint32(len(dst)-start))
+		return dst
+	case t == db.Untyped:
+		dst = append(dst, 0, 0, 0, 0)
+		start := len(dst)
+		dst = v.AppendUntyped(dst)
 		binary.BigEndian.PutUint32(dst[start-4:], uint32(len(dst)-start))
 		return dst
 	}

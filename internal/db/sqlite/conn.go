@@ -38,6 +38,7 @@ type conn struct {
 
 	prepared map[*db.Statement]*stmt
 	row      []db.Value // of the statement that runs
+	names    []string   // of its columns, if it is Free
 }
 
 const (
@@ -172,6 +173,7 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 		return 0, c.failed("bind the arguments of "+db.Shorten(statement.SQL), code)
 	}
 	defer p.reset()
+	c.names = p.names
 	before := sqlite3.Xsqlite3_total_changes64(c.tls, c.db)
 	rows := int64(0)
 	code := p.step()
@@ -184,6 +186,9 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 				return 0, db.Fatalf("read the result of "+db.Shorten(statement.SQL), "%w", err)
 			}
 			c.row = append(c.row, v)
+		}
+		for i := range p.names {
+			c.row = append(c.row, p.free(i))
 		}
 		if err := row(c.row); err != nil {
 			return 0, err
@@ -199,6 +204,9 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 	}
 	return 0, nil
 }
+
+// Names implements Conn.
+func (c *conn) Names() []string { return c.names }
 
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 

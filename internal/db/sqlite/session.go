@@ -20,6 +20,9 @@ type Conn interface {
 	// statement and is returned unchanged.
 	Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error)
 
+	// Names returns the names of the columns of the Free statement that Run has run last.
+	Names() []string
+
 	Commit(ctx context.Context) error
 
 	// Undo rolls back any open transaction, even if the context of the last call has ended. It reports
@@ -283,9 +286,12 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 	if err != nil {
 		return s.fail(err)
 	}
-	s.results = append(s.results[:s.done], db.Result{
-		Affected: affected, Columns: len(statement.Columns), Values: s.values[first:len(s.values):len(s.values)],
-	})
+	r := db.Result{Affected: affected, Columns: len(statement.Columns), Values: s.values[first:len(s.values):len(s.values)]}
+	if statement.Free {
+		r.Names = s.c.Names()
+		r.Columns = len(r.Names)
+	}
+	s.results = append(s.results[:s.done], r)
 	s.done++
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqltest"
 	"stroppy/internal/db/sqlite"
 )
 
@@ -269,4 +270,9 @@ func TestQueryWithReturningClauseWrites(t *testing.T) {
 			t.Errorf("a query that was given up left %d rows", n)
 		}
 	})
+}
+
+func TestStatementsMayHaveAnyTypes(t *testing.T) {
+	d, _ := openNew(t, "")
+	sqltest.TestFree(t, d)
 }

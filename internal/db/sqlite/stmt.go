@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +18,8 @@ type stmt struct {
 	c        *conn
 	p        uintptr // sqlite3_stmt*
 	readOnly bool
-	room     uintptr // SQLite's memory for the texts of the parameters
+	names    []string // of the columns of a Free statement
+	room     uintptr  // SQLite's memory for the texts of the parameters
 	roomSize int
 }
 
@@ -49,14 +51,19 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 // suits compares the text of a statement with its declared types.
 func (s *stmt) suits(statement *db.Statement) error {
 	op := "prepare " + db.Shorten(statement.SQL)
-	if n := int(sqlite3.Xsqlite3_column_count(s.c.tls, s.p)); n != len(statement.Columns) {
+	n := int(sqlite3.Xsqlite3_column_count(s.c.tls, s.p))
+	if statement.Free {
+		for i := range n {
+			s.names = append(s.names, libc.GoString(sqlite3.Xsqlite3_column_name(s.c.tls, s.p, int32(i))))
+		}
+	} else if n != len(statement.Columns) {
 		return db.Fatalf(op, "it returns %d columns where %d are declared", n, len(statement.Columns))
 	}
 	if n := int(sqlite3.Xsqlite3_bind_parameter_count(s.c.tls, s.p)); n != len(statement.Params) {
 		return db.Fatalf(op, "it takes %d parameters where %d are declared", n, len(statement.Params))
 	}
 	for _, t := range slices.Concat(statement.Params, statement.Columns) {
-		if t < db.Integer || t > db.Text {
+		if t < db.Integer || t > db.Untyped {
 			return db.Fatalf(op, "no type has the number %d", t)
 		}
 	}
@@ -73,9 +80,7 @@ func (s *stmt) close() {
 func (s *stmt) bind(params []db.Type, args []db.Value) int32 {
 	size := 0
 	for i := range args {
-		if params[i] == db.Text {
-			size += len(args[i].Text)
-		}
+		size += len(args[i].Text)
 	}
 	if !s.grow(size) {
 		return sqlite3.SQLITE_NOMEM
@@ -87,10 +92,12 @@ func (s *stmt) bind(params []db.Type, args []db.Value) int32 {
 		switch {
 		case a.Null:
 			code = sqlite3.Xsqlite3_bind_null(tls, s.p, n)
-		case params[i] == db.Text:
+		case params[i] == db.Text || params[i] == db.Untyped && a.Text != nil:
 			copy(libc.GoBytes(at, len(a.Text)), a.Text)
 			code = sqlite3.Xsqlite3_bind_text(tls, s.p, n, at, int32(len(a.Text)), sqlite3.SQLITE_STATIC)
 			at += uintptr(len(a.Text))
+		case a.Double:
+			code = sqlite3.Xsqlite3_bind_double(tls, s.p, n, math.Float64frombits(uint64(a.Int)))
 		default:
 			code = sqlite3.Xsqlite3_bind_int64(tls, s.p, n, a.Int)
 		}
@@ -137,6 +144,17 @@ func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 		err = fmt.Errorf("column %d holds %s, and %s is declared", i+1, kinds[kind], declared)
 	}
 	return v, err
+}
+
+// free reads column i of the current row as text, whatever its type. The text belongs to SQLite and is valid until the
+// next step.
+func (s *stmt) free(i int) (v db.Value) {
+	tls, n := s.c.tls, int32(i)
+	if v.Null = sqlite3.Xsqlite3_column_type(tls, s.p, n) == sqlite3.SQLITE_NULL; !v.Null {
+		p := sqlite3.Xsqlite3_column_text(tls, s.p, n)
+		v.Text = libc.GoBytes(p, int(sqlite3.Xsqlite3_column_bytes(tls, s.p, n)))
+	}
+	return v
 }
 
 // kinds holds the names of SQLite's types for errors.

@@ -59,7 +59,7 @@ func importRules() []importRule {
 		{name: "internal/tier", leaf: true},
 		{name: "internal/spelling"},
 		{name: "internal/run", imports: []string{"internal/fault", "internal/scenario", "internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/check/cause", "internal/check/fact", "internal/check/text", "internal/stats", "internal/isolation", "internal/report", "internal/resource"}},
-		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/graph", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},
+		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/script", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/graph", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},
 		{name: "internal/db", imports: []string{"internal/db", "internal/db/address", "internal/db/wire", "internal/db/optimistic", "internal/db/pgwire", "internal/isolation", "internal/money", "internal/spelling"}},
 		{name: "internal/db/kvtest", imports: []string{"internal/db", "internal/db/drivertest"}},
 		{name: "internal/db/sqltest", imports: []string{"internal/db", "internal/db/drivertest"}},
@@ -173,7 +173,7 @@ func TestEmbeddedBuild(t *testing.T) {
 	slow := []string{"google.golang.org/", "github.com/prometheus/", "github.com/vishvananda/", "github.com/google/nftables",
 		"github.com/hanwen/", "github.com/jackc/", "github.com/redis/", "go.etcd.io/", "go.mongodb.org/", "k8s.io/", "gonum.org/v1/gonum/lapack",
 		"github.com/klauspost/", "net/http", "net/rpc", "crypto/tls", "crypto/x509", "encoding/gob", "debug/"}
-	const most = 240
+	const most = 242
 	packages := strings.Fields(string(out))
 	if len(packages) > most {
 		t.Errorf("%d packages, not %d at most", len(packages), most)
@@ -344,7 +344,9 @@ func TestWorkloadsAreNamedOnce(t *testing.T) {
 }
 
 // nouns reports whether a string is a plain noun of a sentence rather than the name of a workload.
-func nouns(path, text string) bool { return filepath.Dir(path) == "check/text" && text == `"append"` }
+func nouns(path, text string) bool {
+	return filepath.Dir(path) == "check/text" && text == `"append"` || filepath.Dir(path) == "db/redis" && text == `"script"`
+}
 
 // TestWorkloadsAreNoExamples checks that generic code does not speak of a workload, not
 // in a comment or a sentence either. A name that is also a data model's or a plain word

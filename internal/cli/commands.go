@@ -115,7 +115,7 @@ func (a *app) drive(command string, config *session.Config, dry bool) error {
 		servers.Fail(a.Reasons(err)[0])
 		return err
 	}
-	err = errors.Join(a.finish(result, dir, config.JSON, config.NoCheck), err)
+	err = errors.Join(a.finish(result, dir, config.JSON, config.NoCheck || result.Measured), err)
 	servers.End(dir)
 	return err
 }

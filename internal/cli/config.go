@@ -57,7 +57,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 		flag.Usage += alsoTaken(c.Flags(), f.key)
 		flag.Hidden = f.key.Alias != nil && f.key.Alias.Help == ""
 	}
-	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
+	files := c.Flags().StringArrayP("scenario", "f", nil, "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
 	c.Flags().SortFlags = false
 	return func(args []string, idle ...string) (session.Config, error) {
 		var given []scenario.Setting
@@ -69,8 +69,36 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 				given = append(given, scenario.Setting{Key: f.key.Name, Value: f.text, Source: "--" + f.key.Name})
 			}
 		}
-		return a.Configure(given, *file, idle...)
+		file, given, err := sortFiles(*files, given)
+		if err != nil {
+			return session.Config{}, err
+		}
+		return a.Configure(given, file, idle...)
 	}
+}
+
+// sortFiles sorts the values of --scenario. It returns the only scenario, and adds the other files to the given settings
+// that take files with their suffix. Such a file may have a weight, as in FILE@8.
+func sortFiles(files []string, given []scenario.Setting) (string, []scenario.Setting, error) {
+	var scenarios []string
+	for _, file := range files {
+		name, _, _ := strings.Cut(file, "@")
+		key := slices.IndexFunc(registry.Workloads().Keys(), func(k scenario.Key) bool { return k.Files != "" && strings.HasSuffix(name, k.Files) })
+		if key < 0 {
+			scenarios = append(scenarios, file)
+			continue
+		}
+		own := registry.Workloads().Keys()[key].Name
+		if i := slices.IndexFunc(given, func(s scenario.Setting) bool { return s.Key == own }); i >= 0 {
+			given[i].Value += "\n" + file
+			continue
+		}
+		given = append(given, scenario.Setting{Key: own, Value: file, Source: "-f"})
+	}
+	if len(scenarios) > 1 {
+		return "", nil, exit.Usagef("--scenario takes one file, and was given %s and %s", scenarios[0], scenarios[1])
+	}
+	return strings.Join(scenarios, ""), given, nil
 }
 
 // alsoTaken lists for the help of a setting its other flags that have no help of their own.
@@ -118,8 +146,11 @@ func keys(names ...string) func(scenario.Key) bool {
 func noneEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		empty := f.Value.String() == ""
-		if k, ok := f.Value.(*keyFlag); ok {
-			empty = k.empty
+		switch v := f.Value.(type) {
+		case *keyFlag:
+			empty = v.empty
+		case pflag.SliceValue:
+			empty = slices.Contains(v.GetSlice(), "")
 		}
 		if empty && err == nil && f.Name != "db" {
 			value, _ := pflag.UnquoteUsage(f)

@@ -2,7 +2,9 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -18,6 +20,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/cli"
 	"stroppy/internal/cluster/cgroup"
+	"stroppy/internal/db/sqlite"
 	"stroppy/internal/report"
 	"stroppy/internal/sweep"
 )
@@ -38,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"damage":   damage,
 			"grown":    grown,
 			"nowhere":  nowhere,
+			"sqlite":   runSQLite,
 
 			"witnesses": witnesses,
 			"cause":     causeOf,
@@ -57,6 +61,18 @@ func TestScripts(t *testing.T) {
 			return groups() == nil, nil
 		},
 	})
+}
+
+// runSQLite is the command `sqlite FILE STATEMENT`.
+func runSQLite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sqlite FILE STATEMENT")
+	}
+	d, err := sqlite.Open(context.Background(), "sqlite:"+ts.MkAbs(args[0]))
+	if err == nil {
+		err = errors.Join(d.Exec(context.Background(), args[1]), d.Close())
+	}
+	ts.Check(err)
 }
 
 // groups returns the reason why this process cannot create a control group.

@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
 	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/script"
 	"stroppy/internal/workload/tpcb"
 )
 
@@ -19,6 +20,7 @@ func Workloads() scenario.Workloads {
 		events.Spec(),
 		kv.Spec(),
 		appends.Spec(),
+		script.Spec(),
 	}
 }
 

@@ -23,10 +23,12 @@ const maxFile = 64 << 20
 
 // Result is result.json. A value that is not known is null, never zero.
 type Result struct {
-	Schema          int    `json:"schema"`
-	Verdict         string `json:"verdict"` // valid, invalid or unknown
-	Reason          string `json:"reason"`  // the verdict's, in one sentence
-	Cause           *Cause `json:"cause"`   // of an invalid verdict; null of others
+	Schema  int    `json:"schema"`
+	Verdict string `json:"verdict"` // valid, invalid or unknown
+	Reason  string `json:"reason"`  // the verdict's, in one sentence
+	// Measured is set if the run is a measurement alone, in which nothing was to be checked.
+	Measured        bool   `json:"measured,omitempty"`
+	Cause           *Cause `json:"cause"` // of an invalid verdict; null of others
 	Workload        string `json:"workload"`
 	Database        string `json:"database"`
 	DatabaseVersion string `json:"database_version"`

@@ -117,7 +117,11 @@ func RunDocument(in Input) *Document {
 	d.Subject = strings.TrimSpace(r.Workload + " on " + d.Database)
 	d.Foot += " The run's directory holds the same as data: result.json, series.csv and history/."
 	d.Live, d.Objectives, d.Cause, d.Notes = in.Live, r.ObjectivesStatus(), r.explanation(), notes(r, in.Live)
-	d.Judge(r.Verdict, r.Reason, OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
+	verdict := r.Verdict
+	if r.Measured {
+		verdict = "measured"
+	}
+	d.Judge(verdict, r.Reason, OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
 	if in.Live {
 		d.Judge("running", "The run is going on. Nothing is decided before its end.", OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
 	}

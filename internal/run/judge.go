@@ -12,12 +12,20 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
+	"stroppy/internal/workload"
 )
 
 // judge downloads the end state, makes the checks and writes the verdict.
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
+	unproved := ""
+	if w, ok := c.o.Workload.(workload.Unproved); ok {
+		unproved = w.Unproved()
+	}
 	switch {
+	case unproved != "":
+		r.Measured, r.Reason = true, endedEarly(r.Drive)+unproved
+		return nil
 	case c.o.Plan.NoCheck:
 		r.Reason = endedEarly(r.Drive) + c.o.Unchecked
 		return nil

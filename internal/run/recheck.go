@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
+	"stroppy/internal/workload"
 )
 
 // These keys of a history's header are for a later check.
@@ -233,6 +234,9 @@ func sameLoad(recorded, now history.Header) error {
 
 // attachReadOnly finds the data set that the runs were driven against.
 func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) error {
+	if w, ok := c.o.Workload.(workload.Recalled); ok && len(runs) > 0 {
+		w.Recall(runs[0])
+	}
 	c.enter("attach")
 	loaded, err := c.o.Workload.AttachReadOnly(ctx)
 	c.leave()

@@ -136,7 +136,12 @@ func (p *Plan) Shown() [][2]string {
 }
 
 // shown returns the value of a setting without secrets.
-func shown(s setting.Setting) string { return (&Setting{Key: s.Name, Value: s.Get()}).Shown() }
+func shown(s setting.Setting) string {
+	if s.Brief != nil {
+		return s.Brief()
+	}
+	return (&Setting{Key: s.Name, Value: s.Get()}).Shown()
+}
 
 // Shown returns the value without secrets.
 func (s *Setting) Shown() string {

@@ -42,6 +42,7 @@ type Setting struct {
 	First bool // it is set before the others of its layer, which change what it has set
 
 	Letter  string   // of its short flag; empty for none
+	Files   string   // suffix of the files that the flag of a scenario takes for this setting; empty for none
 	Choices []string // the only values that a text may have; none: any
 	Aliases []Alias  // further names
 
@@ -49,6 +50,8 @@ type Setting struct {
 	Set func(text string) error
 	// Get returns the value as text that Set accepts, or an empty string if there is none.
 	Get func() string
+	// Brief returns the value for commands and tables if the text of Get is too long for them. A nil Brief means Get.
+	Brief func() string
 	// Check returns an error if the value is invalid. A nil Check accepts every value that Set accepts.
 	Check func() error
 	// Idle returns a clause that explains why the value has no effect and what is missing, or an empty string

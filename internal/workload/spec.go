@@ -105,6 +105,16 @@ type Counted interface{ DefaultCount() uint64 }
 // connection of its own.
 type Attended interface{ BackgroundClients() int }
 
+// Unproved is satisfied by a Workload that some settings turn into a measurement alone.
+type Unproved interface {
+	// Unproved returns a sentence that gives the reason why nothing is checked, or an empty string.
+	Unproved() string
+}
+
+// Recalled is satisfied by a Workload whose data say nothing of a run without its recording. Recall is called before
+// AttachReadOnly.
+type Recalled interface{ Recall(h history.Header) }
+
 // Costly is satisfied by a Workload of which the memory of a check is known before the run.
 type Costly interface {
 	// CheckMemory returns about how many bytes a check takes at least, and for each

@@ -1,0 +1,1 @@
+SELECT item, pieces FROM stock ORDER BY item;

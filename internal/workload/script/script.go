@@ -1,0 +1,308 @@
+// Package script is the workload of a user: SQL in pgbench's script files, against tables of the user.
+//
+// # Receipts
+//
+// A transaction that writes also inserts its id into the table stroppy_receipt, in the same transaction. The table then
+// shows for any SQL which transactions were applied. A look-up of a lost transaction inserts a tombstone under its id,
+// so that the transaction can no longer be applied. Without receipts the run is a measurement, and nothing is checked.
+//
+// The table is the only object that a run adds. It also numbers the runs: each run inserts a row with its identity, whose
+// client and sequence number are 0.
+package script
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/script"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// Name is the workload's name in commands, histories and results.
+const Name = "script"
+
+// The reasons of rejections.
+const (
+	rolledBack  history.Reason = iota + 1 // the script itself rolled back
+	checkFailed                           // a CHECK
+	notNull
+	foreignKey
+	uniqueKey
+)
+
+var reasons = []history.Declared{
+	rolledBack.Named("rolled back by the script"), checkFailed.Named("a check constraint failed"),
+	notNull.Named("a null value in a not-null column"), foreignKey.Named("a foreign key refused it"),
+	uniqueKey.Named("a unique key refused it"),
+}
+
+// Script is the workload on one open database.
+type Script struct {
+	config   Config
+	database db.SQL
+	dialect  *db.Dialect
+	program  *script.Program
+	texts    []statements // of each script
+	receipts *receipts    // nil: the run has none
+	claim    db.Claim
+	run      uint64 // the number that Attach has taken; 0 before
+	recalled bool   // the run is recorded, and a new one would have the next number
+	load     string // names the run, because the receipts of one run say nothing of another one
+	seed     uint64
+	scale    uint64
+	report   func(what string)
+}
+
+// New binds the workload to a database.
+func New(database db.Database, c Config) (*Script, error) {
+	sql, ok := database.(db.SQL)
+	if !ok {
+		return nil, errors.New("the script workload runs SQL, which this database does not have: take another database")
+	}
+	w := &Script{config: c, database: sql, dialect: sql.Dialect(), report: func(string) {}}
+	var err error
+	if w.claim, err = database.Claim(c.Isolation); err != nil {
+		return nil, err
+	}
+	if err := w.parse(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// parse reads the scripts and makes the statements of the database from them.
+func (w *Script) parse() (err error) {
+	c := &w.config
+	if w.program, err = c.program(); err != nil {
+		return err
+	}
+	writes := false
+	for _, s := range w.program.Scripts {
+		texts, err := newStatements(s, w.dialect)
+		if err != nil {
+			return err
+		}
+		w.texts = append(w.texts, texts)
+		writes = writes || texts.writes
+	}
+	if c.Receipts == noReceipts || c.Receipts == "" && !writes {
+		return nil
+	}
+	for i := range w.texts {
+		if err := w.texts[i].receiptable(w.program.Scripts[i]); err != nil {
+			return err
+		}
+	}
+	w.receipts = newReceipts(w.dialect)
+	return nil
+}
+
+// Claim implements workload.Workload.
+func (w *Script) Claim() db.Claim { return w.claim }
+
+// Unproved implements workload.Unproved.
+func (w *Script) Unproved() string {
+	if w.receipts != nil {
+		return ""
+	}
+	return "Measured; nothing was checked, because the scripts have no receipts."
+}
+
+// Load implements workload.Workload: it runs the statements of the file of --init.
+func (w *Script) Load(ctx context.Context, progress func(done, total uint64)) (loaded workload.Loaded, err error) {
+	started := time.Now()
+	list, err := w.config.initial()
+	if err != nil {
+		return loaded, err
+	}
+	for i, statement := range list {
+		if err := w.database.Exec(ctx, statement); err != nil {
+			return loaded, fmt.Errorf("run statement %d of %s: %w", i+1, w.config.Init, err)
+		}
+		progress(uint64(i+1), uint64(len(list)))
+	}
+	loaded = workload.Loaded{Size: uint64(len(list)), Things: "statements"}
+	if len(list) > 0 {
+		loaded.Took = time.Since(started)
+	}
+	return loaded, nil
+}
+
+// Attach implements workload.Workload. With receipts it makes their table, if it is missing, and takes a run number.
+func (w *Script) Attach(ctx context.Context) (loaded workload.Loaded, err error) {
+	loaded.Things = "statements"
+	if w.run == 0 {
+		w.load = rand.Text()
+	}
+	w.seed = w.config.Seed
+	if w.seed == 0 { // all workers draw the same
+		w.seed = uint64(identity(w.load)>>32) + 1
+	}
+	if err := w.findScale(ctx); err != nil || w.run != 0 {
+		return loaded, err
+	}
+	if w.receipts == nil {
+		w.run = 1
+		return loaded, nil
+	}
+	there, err := w.receipts.exist(ctx, w.database)
+	if err != nil {
+		return loaded, err
+	}
+	if !there {
+		w.report("The run adds the table " + receiptTable + " to the database. `stroppy cleanup` removes it.")
+		if err := w.database.Exec(ctx, w.receipts.create); err != nil {
+			return loaded, err
+		}
+	}
+	w.run, err = w.receipts.takeRun(ctx, w.database, identity(w.load))
+	return loaded, err
+}
+
+// findScale sets the scale as pgbench does: built-in scripts run on its own tables, which have a branch for each scale.
+func (w *Script) findScale(ctx context.Context) error {
+	if w.scale = w.config.Scale; w.scale != 0 {
+		return nil
+	}
+	w.scale = 1
+	if len(w.config.Builtins) == 0 {
+		return nil
+	}
+	branches := &db.Statement{SQL: "SELECT count(*) FROM pgbench_branches", Columns: []db.Type{db.Integer}}
+	err := query(ctx, w.database, branches, nil, func(row []db.Value) error {
+		w.scale = max(uint64(row[0].Int), 1)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("find the scale of pgbench's tables: %w: make them with `pgbench -i`", err)
+	}
+	return nil
+}
+
+// Join implements workload.Workload.
+func (w *Script) Join(loadID string, run uint64) { w.load, w.run = loadID, run }
+
+// Recall implements workload.Recalled.
+func (w *Script) Recall(h history.Header) {
+	w.load, w.run, w.seed, w.recalled = h.LoadID, h.Run, h.Seed, true
+	w.receipts = nil
+	if h.Keys[keyReceipts] == "true" {
+		w.receipts = newReceipts(w.dialect)
+	}
+}
+
+// AttachReadOnly implements workload.Workload. It needs the header of a recording.
+func (w *Script) AttachReadOnly(ctx context.Context) (loaded workload.Loaded, err error) {
+	loaded.Things = "statements"
+	return loaded, w.CheckUnchanged(ctx)
+}
+
+// CheckUnchanged implements workload.Workload. It looks for the row of the run.
+func (w *Script) CheckUnchanged(ctx context.Context) error {
+	if w.receipts == nil {
+		return nil
+	}
+	same, err := w.receipts.has(ctx, w.database, w.run, identity(w.load))
+	if err == nil && !same {
+		err = dataset.MismatchErrorf("the table %s of this database has no receipts of run %d: name the database of the run with --db; if the table was removed since, the receipts are gone", receiptTable, w.run)
+	}
+	return err
+}
+
+// identity returns the number that identifies a run in its row.
+func identity(load string) int64 {
+	sum := sha256.Sum256([]byte(load))
+	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
+}
+
+// Leave implements workload.Workload.
+func (w *Script) Leave(context.Context) error { return nil }
+
+// OnOverwrite implements workload.Workload.
+func (w *Script) OnOverwrite(report func(what string)) { w.report = report }
+
+// Background implements workload.Workload.
+func (w *Script) Background(context.Context) ([]load.Background, error) { return nil, nil }
+
+// Header implements workload.Workload.
+func (w *Script) Header() history.Header {
+	h := history.Header{
+		Workload: Name, LoadID: w.load, Run: w.run, Seed: w.seed, Clients: w.config.Clients, Objects: 1,
+		Reasons: reasons, Object: "table of receipts", Unit: "number",
+		Keys: map[string]string{keyReceipts: fmt.Sprint(w.receipts != nil), keyMode: w.config.mode()},
+	}
+	if w.recalled {
+		h.Run++
+	}
+	for i, s := range w.program.Scripts {
+		h.Kinds = append(h.Kinds, w.kind(i).Named(s.Name))
+	}
+	return h
+}
+
+// Keys in the header of a history.
+const (
+	keyReceipts = "receipts"
+	keyMode     = "mode"
+)
+
+// kind returns the kind of the transactions of script i.
+func (w *Script) kind(i int) history.Kind {
+	k := history.Kind(i+1) * history.Numbered
+	if !w.texts[i].writes {
+		k |= history.ReadOnly
+	}
+	return k
+}
+
+// Client implements workload.Workload.
+func (w *Script) Client(ctx context.Context, i int) (load.Client, error) {
+	options := w.config.SessionOptions()
+	options.Mode = db.Pipelined // statements wait for their results unless the script or the mode pipelines them
+	if w.dialect.CountsApart && w.config.mode() == workload.Interactive {
+		options.Mode = db.Interactive
+	}
+	session, err := w.database.Session(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(w, session, uint64(i)), nil
+}
+
+// EndState implements workload.Workload: it downloads the receipts.
+func (w *Script) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
+	if w.receipts == nil {
+		return nil
+	}
+	return w.receipts.download(ctx, w.database, w.run, end, progress)
+}
+
+// ForNode implements workload.Workload.
+func (w *Script) ForNode(database db.Database) (workload.Workload, error) {
+	node, err := New(database, w.config)
+	if err != nil {
+		return nil, err
+	}
+	node.run, node.seed, node.load = w.run, w.seed, w.load
+	return node, nil
+}
+
+// Remove implements workload.Workload: it removes the table of receipts and no table of the user.
+func (w *Script) Remove(ctx context.Context) (removed workload.Removed, err error) {
+	r := newReceipts(w.dialect)
+	there, err := r.exist(ctx, w.database)
+	if err != nil || !there {
+		return removed, err
+	}
+	removed = workload.Removed{What: "receipts of scripts", Names: []string{"table " + receiptTable}}
+	return removed, w.database.Exec(ctx, "DROP TABLE "+receiptTable)
+}

@@ -161,9 +161,9 @@ func (g *generator) expression() string {
 	case 1:
 		return fmt.Sprintf("ln(%s) / power(%d, %s)", g.real(), g.IntN(20), g.real())
 	case 2, 3, 4:
-		return g.condition(3)
+		return g.condition(1 + g.IntN(3))
 	}
-	return g.number(3)
+	return g.number(1 + g.IntN(3))
 }
 
 func (g *generator) real() string {
@@ -171,16 +171,16 @@ func (g *generator) real() string {
 }
 
 func (g *generator) atom() string {
-	switch g.IntN(12) {
-	case 0, 1, 2:
+	switch g.IntN(36) {
+	case 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11:
 		return strconv.Itoa(g.IntN(10))
-	case 3:
+	case 12, 13:
 		return strconv.FormatInt(g.Int64()>>g.IntN(63), 10)
-	case 4, 5:
+	case 14, 15, 16, 17, 18, 19:
 		return g.real()
-	case 6:
+	case 20:
 		return g.pick("1e3", "2.5E-3", ".5", "7.", "1e300", "0.0", "1.5e19", "9223372036854775807", "-9223372036854775808")
-	case 7:
+	case 21:
 		return g.pick("null", "NULL", ":n", "true", "False", ":word")
 	}
 	return g.pick(":i", ":d", ":foo", ":scale", ":client_id", ":random_seed", ":maxint", ":minint", ":i", ":d", ":scale", ":random_seed",
@@ -230,7 +230,10 @@ func (g *generator) operand(depth int) string {
 
 func (g *generator) condition(depth int) string {
 	if depth == 0 {
-		return g.pick("true", "FALSE", ":t", ":f", ":bla", "1 = 1", "2<1", "null", "1", ":badtrue")
+		if g.IntN(20) == 0 {
+			return g.pick("1", ":badtrue", "2.0", ":word")
+		}
+		return g.pick("true", "FALSE", ":t", ":f", ":bla", "1 = 1", "2<1", "null")
 	}
 	var b strings.Builder
 	for i := range 1 + g.IntN(3) {

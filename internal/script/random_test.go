@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"stroppy/internal/script"
+	"stroppy/internal/tier"
 )
 
 // TestRandomFunctionsHaveTheirDistributions compares 200,000 seeded draws with the probabilities in pgbench's manual by
 // a chi-square test. The seed is fixed, so that the test cannot fail by chance.
 func TestRandomFunctionsHaveTheirDistributions(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const least, greatest, draws = 5, 24, 200_000
 	const size = greatest - least + 1
 	// below is the cumulative distribution, and gives the probability of a value from 0 to size-1.
@@ -94,6 +96,7 @@ func TestRandomFunctionsStayInTheirRange(t *testing.T) {
 
 // TestPermuteIsABijection also draws other permutations by other seeds.
 func TestPermuteIsABijection(t *testing.T) {
+	tier.SkipUnderRace(t)
 	p := parse(t, `\set x permute(:scale, :i, :d)`)
 	m := p.NewMachine(1, 2)
 	set := func(name string, i int64) {

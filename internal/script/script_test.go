@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/script"
+	"stroppy/internal/tier"
 )
 
 // defined are the variables that the tests have on the command line. Their types are found in expressions.
@@ -417,6 +418,7 @@ func TestRestoreRepeatsTheSameValues(t *testing.T) {
 
 // TestEvaluationAllocatesNothing covers all that happens in a transaction.
 func TestEvaluationAllocatesNothing(t *testing.T) {
+	tier.SkipUnderRace(t)
 	tpcb, err := script.Builtin("tpcb-like")
 	if err != nil {
 		t.Fatal(err)

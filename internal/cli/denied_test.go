@@ -204,7 +204,7 @@ func TestEtcdDenialIsExplained(t *testing.T) {
 	denied(t, "a wrong password", "etcd://teller:"+mistaken+"@"+host+"?timeout=10s", wrongUser, checkUser)
 	denied(t, "no password", "etcd://"+host+"?timeout=10s", noUser, "write them into the URL (etcd://user:password@")
 	denied(t, "a missing right", "etcd://teller:"+password+"@"+host+"?timeout=10s", noRight, giveRight)
-	denied(t, "a server of TLS alone", "etcd://"+secureEtcd(t), needsTLS, "which this driver does not speak")
+	denied(t, "a server of TLS alone", "etcd://"+secureEtcd(t), needsTLS, turnOn+" (tls=true)")
 }
 
 // secureEtcd starts an etcd server that accepts only TLS, and returns its address once it answers.

@@ -180,11 +180,11 @@ func Find(url string) (Database, error) {
 		return Database{}, exit.Usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	const unknown = "no database is known by the scheme %s:"
-	if plain, library, found := strings.Cut(strings.ToLower(scheme), "+"); found && slices.Contains(schemes, plain) {
-		return Database{}, exit.Usagef(unknown+", and without +%s it is %s:", scheme, library, plain)
-	}
 	if near, found := meanings()[strings.ToLower(scheme)]; found {
 		return Database{}, exit.Usagef(unknown+", and the nearest scheme is %s:", scheme, near)
+	}
+	if plain, library, found := strings.Cut(strings.ToLower(scheme), "+"); found && slices.Contains(schemes, plain) {
+		return Database{}, exit.Usagef(unknown+", and without +%s it is %s:", scheme, library, plain)
 	}
 	if near, found := spelling.Near(scheme, schemes); found {
 		return Database{}, exit.Usagef(unknown+", and the nearest scheme is %s:", scheme, near)

@@ -79,7 +79,7 @@ var (
 
 // Open opens a cluster by its URL,
 //
-//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=1s][&reads=linearizable|serializable]
+//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=1s][&reads=linearizable|serializable][&tls=true&ca=FILE&cert=FILE&key=FILE]
 //
 // and returns when one of its nodes has answered with these credentials. timeout limits each call. A page of a scan has
 // ten times as long. With reads=serializable a member answers reads from its own state without asking the other
@@ -95,13 +95,31 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	}
 	if _, err := connectAny(ctx, d.nodes, 0); err != nil {
 		_ = d.Close() // no data was sent over it
-		if wire.DemandsTLS(ctx, opConnect, err, "", c.nodes...) != err {
-			err = db.Fatalf(opConnect, "%w", db.MessageError{Cause: err,
-				Text: "etcd node " + strings.Join(c.nodes, ",") + ": " + wire.NeedsTLS.Reason() + ", which this driver does not speak: name nodes that serve clients without it"})
+		if c.tls {
+			err = lacksTLS(ctx, err, c.nodes)
+		} else {
+			err = wire.DemandsTLS(ctx, opConnect, err, inURL[wire.NeedsTLS], c.nodes...)
 		}
 		return nil, err
 	}
 	return d, nil
+}
+
+// lacksTLS returns the error of opening members with TLS that failed with err. A member without TLS ends the connection
+// at the first byte. If one answers without TLS, the error explains it.
+func lacksTLS(ctx context.Context, err error, nodes []string) error {
+	if db.ClassOf(err) != db.Unavailable {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, node := range nodes {
+		m := monitor{scheme: "http://"}
+		if _, plain := m.scrape(ctx, node); plain == nil {
+			return db.Fatalf(opConnect, "%w", db.MessageError{Text: "etcd node " + node + ": " + wire.LacksTLS.Text("", inURL[wire.LacksTLS]), Cause: err})
+		}
+	}
+	return err
 }
 
 // Close closes all connections. Open sessions fail from then on.

@@ -62,13 +62,17 @@ var exported = db.Measurements{
 type monitor struct {
 	nodes  []*node
 	http   http.Client
+	scheme string
 	leader string // the last leader that answered
 }
 
 // Monitor implements db.Monitored. The metrics describe Raft, syncs of the log and the size of the leader's data. Every
 // member has them at /metrics.
 func (d *Database) Monitor() db.Monitor {
-	m := &monitor{http: http.Client{Transport: &http.Transport{DisableCompression: true}}}
+	m := &monitor{http: http.Client{Transport: &http.Transport{DisableCompression: true, TLSClientConfig: d.config.secure}}, scheme: "http://"}
+	if d.config.tls {
+		m.scheme = "https://"
+	}
 	cluster := new(atomic.Uint64)
 	for _, n := range d.nodes {
 		m.nodes = append(m.nodes, &node{number: n.number, address: n.address, config: n.config, cluster: cluster})
@@ -137,7 +141,7 @@ func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResp
 // scrape reads the metrics that exported lists. A member exports more than a thousand lines, and a parser of all lines
 // took four times as long as the rest of a sample.
 func (m *monitor) scrape(ctx context.Context, address string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.scheme+address+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

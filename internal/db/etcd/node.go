@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -62,13 +63,9 @@ type link struct {
 func (n *node) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
 	defer cancel()
-	// A plain connection shows at once that nobody listens. gRPC would back off.
-	dialer := net.Dialer{}
-	plain, err := dialer.DialContext(ctx, "tcp", n.address)
-	if err != nil {
+	if err := n.probe(ctx); err != nil {
 		return nil, n.unreachable(err)
 	}
-	plain.Close()
 	conn, err := n.connection()
 	if err != nil {
 		return nil, n.unreachable(err)
@@ -110,10 +107,55 @@ func late(err error) bool {
 	return code == codes.DeadlineExceeded || rpctypes.ErrorDesc(err) == context.DeadlineExceeded.Error()
 }
 
+// probe makes a connection of its own, which shows at once that nobody listens, or what is wrong with TLS. gRPC would
+// back off. A member answers the begin of HTTP/2 with its settings, a frame whose fourth byte is 4 (RFC 9113, 3.4 and
+// 6.5).
+func (n *node) probe(ctx context.Context) error {
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", n.address)
+	}
+	var conn net.Conn
+	var err error
+	if n.config.secure == nil {
+		conn, err = dial(ctx)
+	} else {
+		const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		c := n.config.secure.Clone()
+		c.NextProtos = []string{"h2"}
+		tls := wire.Handshake{Dial: dial, Config: c, Server: n.address, Question: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings, End: 4}
+		conn, err = tls.Connect(ctx)
+	}
+	if err == nil {
+		_ = conn.Close() // it has answered
+	}
+	return err
+}
+
+// credentials are for a connection of gRPC.
+func (n *node) credentials() credentials.TransportCredentials {
+	if n.config.secure == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(n.config.secure.Clone())
+}
+
 const opConnect = "connect to etcd"
+
+// inURL states how a URL avoids a refusal.
+var inURL = map[wire.Refusal]string{
+	wire.NeedsTLS: "tls=true", wire.LacksTLS: "tls=false", wire.Untrusted: "ca=FILE", wire.WrongHost: "or write insecure=true",
+	wire.NeedsCertificate: "cert=FILE&key=FILE",
+}
 
 // unreachable returns the error of a node that has no connection.
 func (n *node) unreachable(err error) *db.Error {
+	denied, why := wire.CertificateRefusal(err)
+	if wire.AnswersPlain(err) {
+		denied = wire.LacksTLS
+	}
+	if denied != 0 {
+		return db.Fatalf(opConnect, "%w", db.MessageError{Text: "etcd node " + n.address + ": " + denied.Text(why, inURL[denied]), Cause: err})
+	}
 	e := failure(opConnect, n.address, err, optimistic.Reading)
 	if e.Class != db.Unavailable {
 		return e
@@ -152,6 +194,7 @@ func (n *node) connection() (*grpc.ClientConn, error) {
 		Endpoints:   []string{n.address},
 		Username:    n.config.user,
 		Password:    n.config.password,
+		TLS:         n.config.secure,
 		DialTimeout: min(probeTimeout, n.config.timeout), // of the authentication in New
 		// Only one attempt. By default the client repeats a write if the server answers DeadlineExceeded a moment
 		// before the client's own deadline (retry_interceptor.go, "its the callCtx deadline"). A commit that was
@@ -257,7 +300,7 @@ func (n *node) authenticateApart(ctx context.Context, method string, question, a
 	if method != pb.Auth_Authenticate_FullMethodName {
 		return invoke(ctx, method, question, answer, conn, opts...)
 	}
-	own, err := grpc.NewClient("passthrough:///"+n.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	own, err := grpc.NewClient("passthrough:///"+n.address, grpc.WithTransportCredentials(n.credentials()))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
+	"stroppy/internal/db/wire"
 )
 
 func TestURLIsParsed(t *testing.T) {
@@ -20,6 +21,7 @@ func TestURLIsParsed(t *testing.T) {
 		{"etcd://[::1],[::2]:7", config{nodes: []string{"[::1]:2379", "[::2]:7"}, timeout: time.Second}},
 		{"etcd://u:p%40%3A@h1:9,h2", config{nodes: []string{"h1:9", "h2:2379"}, user: "u", password: "p@:", timeout: time.Second}},
 		{"etcd://h1?timeout=300ms&reads=serializable", config{nodes: []string{"h1:2379"}, timeout: 300 * time.Millisecond, stale: true}},
+		{"etcd://h1?tls=true&ca=a&cert=b&key=c", config{nodes: []string{"h1:2379"}, timeout: time.Second, tls: true, files: wire.TLSFiles{CA: "a", Certificate: "b", Key: "c"}}},
 		{"etcd://h1?reads=linearizable", config{nodes: []string{"h1:2379"}, timeout: time.Second}},
 	} {
 		got, err := parseURL(test.url)
@@ -50,7 +52,7 @@ func TestInvalidURLIsRefused(t *testing.T) {
 		"etcd://u:@h1":              "password",
 		"etcd://u:secr%et@h1":       "%25",
 		"etcd://u:secret@h1:x":      "port",
-		"etcd://h1?time=3s":         "known ones are reads, timeout",
+		"etcd://h1?time=3s":         "known ones are ca, cert, insecure, key, reads, timeout, tls",
 		"etcd://h1?timeout=0s":      "no time",
 		"etcd://h1?timeout=2h":      "no time",
 		"etcd://h1?timeout=3":       "no time",

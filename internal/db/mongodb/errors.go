@@ -160,7 +160,7 @@ var inURL = map[wire.Refusal]string{wire.Untrusted: "tlsCAFile=FILE"}
 
 // unanswered returns a short reason why a server has not answered.
 func unanswered(err error) string {
-	if refused, why := wire.CertificateRefusal(err, false); refused != 0 {
+	if refused, why := wire.CertificateRefusal(err); refused != 0 {
 		return refused.Text(why, inURL[refused])
 	}
 	if wire.AnswersPlain(err) {

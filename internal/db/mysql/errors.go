@@ -198,7 +198,7 @@ func connectError(ctx context.Context, op string, p product, certified bool, err
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)
 	}
-	refused, why := wire.CertificateRefusal(err, certified)
+	refused, why := wire.CertificateRefusal(err)
 	switch {
 	case errors.Is(err, client.ErrNoTLS):
 		return db.Fatalf(op, "%w", db.MessageError{Text: wire.LacksTLS.Text("", inURL[wire.LacksTLS]), Cause: err})

@@ -201,9 +201,8 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 // did. The user and the database are omitted, because a malformed URL may contain a part of the password
 // there.
 func (f *Flavor) connectError(op string, err, cause error) *db.Error {
-	withoutPassword, certified := false, false
+	withoutPassword := false
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		certified = c.Config != nil && slices.ContainsFunc(tries(c.Config), hasCertificate)
 		withoutPassword = c.Config != nil && c.Config.Password == "" // nor in PGPASSWORD, nor in a file
 		err = c.Unwrap()
 	}
@@ -212,7 +211,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		tries = joined.Unwrap()
 	}
-	class, answer := f.judge(tries, certified)
+	class, answer := f.judge(tries)
 	switch {
 	case answer != nil && allWithoutTLS(tries):
 		// None of the attempts used TLS, so it is not known whether one with TLS would be accepted.
@@ -229,7 +228,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 		class, err, tries = db.Unavailable, cause, []error{cause}
 	}
 	advice := db.CheckServer
-	certificate, _ := wire.CertificateRefusal(err, certified)
+	certificate, _ := wire.CertificateRefusal(err)
 	switch {
 	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
 		advice = wire.LacksTLS.Advice(inURL[wire.LacksTLS])
@@ -244,7 +243,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 			continue
 		}
 		why := ""
-		if refused, what := wire.CertificateRefusal(try, certified); refused != 0 {
+		if refused, what := wire.CertificateRefusal(try); refused != 0 {
 			why = strings.TrimSuffix(refused.Reason()+": "+what, ": ")
 		}
 		for line := range strings.SplitSeq(try.Error(), "\n") {
@@ -259,15 +258,11 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: db.MessageError{Text: text, Cause: err}}
 }
 
-func hasCertificate(try *pgconn.FallbackConfig) bool {
-	return try.TLSConfig != nil && len(try.TLSConfig.Certificates) > 0
-}
-
 // judge returns the class of a failed connection, and the server's answer that decides it, if any. The class
 // is Fatal only if every attempt failed for a reason that a retry cannot change: a server that restarts may
 // refuse TLS in one attempt and reset another. An answer about the password, the database or the right to use
 // it holds for all attempts.
-func (f *Flavor) judge(tries []error, certified bool) (db.Class, *pgconn.PgError) {
+func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 	class := db.Fatal
 	var passing, refusing, deciding *pgconn.PgError
 	for _, try := range tries {
@@ -278,7 +273,7 @@ func (f *Flavor) judge(tries []error, certified bool) (db.Class, *pgconn.PgError
 		}
 		switch {
 		case e == nil:
-			refused, _ := wire.CertificateRefusal(try, certified)
+			refused, _ := wire.CertificateRefusal(try)
 			if !refusedTLS(try) && refused == 0 && db.ClassOf(try) != db.Fatal {
 				class = db.Unavailable
 			}

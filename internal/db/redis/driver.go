@@ -8,7 +8,7 @@ import (
 
 // Driver describes this database for the registry.
 var Driver = db.Driver{
-	Schemes: []string{"redis", "rediss"}, Port: "6379", Bindable: true,
+	Schemes: []string{"redis", "rediss", socketScheme}, Port: "6379", Bindable: true,
 	Also: []string{"valkey"},
 	About: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  " +
 		"Redis 7 or later; a primary and its replicas with commas, or their Sentinels",

@@ -136,6 +136,9 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 
 // unreachable returns the error of a server to which no connection was made.
 func unreachable(node string, err error) *db.Error {
+	if refused, why := wire.CertificateRefusal(err); refused != 0 {
+		return db.Fatalf(opConnect, "%w", db.MessageError{Text: "the Redis server " + node + ": " + refused.Text(why, inURL[refused]), Cause: err})
+	}
 	e := failure(opConnect, node, err, optimistic.Reading)
 	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
 		text := e.Err.Error()

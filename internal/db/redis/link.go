@@ -3,12 +3,9 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -100,45 +97,30 @@ func attach(ctx context.Context, c *config, o goredis.Options) (*link, error) {
 
 // connection opens a connection. It uses TLS if the URL requires it.
 func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
-	plain, err := wire.Dial(ctx, "tcp", node)
-	if err != nil {
-		return nil, unreachable(node, err)
+	network := "tcp"
+	if strings.HasPrefix(node, "/") {
+		network = "unix"
 	}
-	if !c.tls {
-		return plain, nil
+	dial := func(ctx context.Context) (net.Conn, error) { return wire.Dial(ctx, network, node) }
+	var conn net.Conn
+	var err error
+	if c.tls {
+		tls := wire.Handshake{Dial: dial, Config: c.secure, Server: node, Question: "PING\r\n", End: '\n'} // any server answers with a line
+		conn, err = tls.Connect(ctx)
+	} else {
+		conn, err = dial(ctx)
 	}
-	host, _, _ := net.SplitHostPort(node) // parseURL has joined them
-	settings := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
-	if c.ca != "" {
-		text, err := os.ReadFile(c.ca)
-		if err != nil {
-			plain.Close()
-			return nil, db.Fatalf(opConnect, "read the certificates to trust: %w", err)
-		}
-		if settings.RootCAs = x509.NewCertPool(); !settings.RootCAs.AppendCertsFromPEM(text) {
-			plain.Close()
-			return nil, db.Fatalf(opConnect, "the file %s has no certificate in PEM", c.ca)
-		}
+	switch {
+	case err == nil:
+		return conn, nil
+	case wire.AnswersPlain(err):
+		return nil, db.Fatalf(opConnect, "%w", db.MessageError{Text: "the Redis server " + node + ": " + lacksTLS, Cause: err})
 	}
-	secure := tls.Client(plain, settings)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		plain.Close()
-		text := ""
-		if refused, why := wire.CertificateRefusal(err, false); refused != 0 {
-			text = refused.Text(why, inURL[refused])
-		} else if wire.AnswersPlain(err) {
-			text = lacksTLS
-		}
-		if text != "" {
-			return nil, db.Fatalf(opConnect, "%w", db.MessageError{Text: "the Redis server " + node + ": " + text, Cause: err})
-		}
-		return nil, unreachable(node, err)
-	}
-	return secure, nil
+	return nil, unreachable(node, err)
 }
 
 // inURL states how a URL avoids a refusal.
-var inURL = map[wire.Refusal]string{wire.Untrusted: "ca=FILE"}
+var inURL = map[wire.Refusal]string{wire.Untrusted: "ca=FILE", wire.WrongHost: "or write insecure=true", wire.NeedsCertificate: "cert=FILE&key=FILE"}
 
 // lacksTLS is the message about a server that answers only without TLS.
 var lacksTLS = wire.LacksTLS.Text("", "redis:// in place of rediss://")

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
+	"stroppy/internal/db/wire"
 )
 
 func TestURLIsParsed(t *testing.T) {
@@ -34,7 +35,15 @@ func TestURLIsParsed(t *testing.T) {
 		"redis://h1,h2:1/3?sentinel=mymaster&wait=1": base(func(c *config) {
 			c.nodes, c.sentinel, c.database, c.wait = []string{"h1:26379", "h2:1"}, "mymaster", 3, 1
 		}),
-		"rediss://h1?ca=/etc/ca.pem": base(func(c *config) { c.tls, c.ca = true, "/etc/ca.pem" }),
+		"redis://h1?db=4":          base(func(c *config) { c.database = 4 }),
+		"redis+unix:///run/r.sock": base(func(c *config) { c.nodes = []string{"/run/r.sock"} }),
+		"redis+unix://u:p%2F@/a%40b?db=2&wait=1": base(func(c *config) {
+			c.nodes, c.user, c.password, c.database, c.wait = []string{"/a@b"}, "u", "p/", 2, 1
+		}),
+		"rediss://h1?cert=c&key=k&insecure=true": base(func(c *config) {
+			c.tls, c.insecure, c.files = true, true, wire.TLSFiles{Certificate: "c", Key: "k"}
+		}),
+		"rediss://h1?ca=/etc/ca.pem": base(func(c *config) { c.tls, c.files.CA = true, "/etc/ca.pem" }),
 	} {
 		got, err := parseURL(url)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -68,7 +77,7 @@ func TestInvalidURLIsRefused(t *testing.T) {
 		"redis://u:@h1":                     "password",
 		"redis://u:secr%et@h1":              "%25",
 		"redis://u:secret@h1:x":             "port",
-		"redis://h1?time=3s":                "known ones are ca, commit, read, sentinel, timeout, wait, wait_timeout",
+		"redis://h1?time=3s":                "known ones are ca, cert, commit, db, insecure, key, read, sentinel, timeout, wait, wait_timeout",
 		"redis://h1?commit=lua":             "script",
 		"redis://h1?timeout=0s":             "no time",
 		"redis://h1?timeout=2h":             "no time",
@@ -76,6 +85,13 @@ func TestInvalidURLIsRefused(t *testing.T) {
 		"redis://h1?wait=1000":              "number of replicas",
 		"redis://h1?wait=1&wait_timeout=us": "no time",
 		"redis://h1?wait_timeout=1s":        "without wait",
+		"redis://h1?insecure=true":          "rediss://",
+		"redis://h1/2?db=3":                 "leave one of them out",
+		"redis+unix://h1/r.sock":            "no path of a socket",
+		"redis+unix://":                     "no path of a socket",
+		"redis+unix:///r?sentinel=a":        "use only one of them",
+		"redis+unix://u:secr/et@/r":         "%2F",
+		"redis+unix://u:secret@r":           "no path of a socket",
 		"redis://h1?ca=x":                   "rediss://",
 		"redis://h1?read=replica":           "neither primary",
 		"redis://h1,h2?read=any":            "one server",

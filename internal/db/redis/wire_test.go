@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -290,4 +291,65 @@ func TestTLSConnectsOrExplainsRefusal(t *testing.T) {
 	expect(t, "TLS to a port without", err, db.Fatal, "the server has no TLS", "redis:// in place of rediss://")
 	_, err = redis.Open(t.Context(), strings.Replace(url, "rediss://", "redis://", 1))
 	expect(t, "a port of TLS without it", err, db.Fatal, "the server demands TLS", "rediss:// in place of redis://")
+}
+
+// TestClientCertificatesAreSent checks TLS of a server that demands a certificate of the client.
+func TestClientCertificatesAreSent(t *testing.T) {
+	t.Parallel()
+	a, foreign := drivertest.NewAuthority(t), drivertest.NewAuthority(t)
+	certificate, key := a.Issue("server", "127.0.0.1")
+	port, err := host.FreePort(t.Context())
+	drivertest.Must(t, err)
+	start(t, serverOptions{Users: []string{"user teller on >hunter2@ ~* +@all"}, Settings: map[string]string{
+		"tls-port": strconv.Itoa(port), "tls-cert-file": certificate, "tls-key-file": key, "tls-ca-cert-file": a.File, "tls-auth-clients": "yes",
+	}})
+	mine, mineKey := a.Issue("client")
+	stranger, strangersKey := foreign.Issue("client")
+	own := "&cert=" + mine + "&key=" + mineKey
+	url := func(host, more string) string {
+		return fmt.Sprintf("rediss://teller:hunter2%%40@%s:%d/2?timeout=10s%s", host, port, more)
+	}
+	for _, url := range []string{url("127.0.0.1", "&ca="+a.File+own), url("localhost", "&insecure=true"+own)} {
+		s := newSession(t, drivertest.Open(t, redis.Open, url))
+		kvtest.Begin(t, s)
+		s.Set([]byte("a"), []byte("1"))
+		kvtest.Commit(t, s)
+	}
+	for url, says := range map[string]string{
+		url("127.0.0.1", "&ca="+a.File):                                               "the server demands a certificate of the client: name one that the server trusts, and its key, in the URL (cert=FILE&key=FILE)",
+		url("127.0.0.1", "&ca="+a.File+"&cert="+stranger+"&key="+strangersKey):        "the server refuses the client's certificate",
+		url("127.0.0.1", own):                                                         "name the authority that signed it in the URL (ca=FILE)",
+		url("localhost", "&ca="+a.File+own):                                           "connect to a name that the certificate has (or write insecure=true)",
+		url("127.0.0.1", "&cert="+mine):                                               "needs its key",
+		strings.Replace(url("127.0.0.1", "&ca="+a.File+own), "hunter2", "hunter3", 1): "wrong user or password",
+	} {
+		_, err := redis.Open(t.Context(), url)
+		expect(t, "open "+url, err, db.Fatal, says)
+		if err != nil && strings.Contains(err.Error(), "hunter") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+// TestConnectionsUseTheSocket checks a Unix socket with a user of an access control list.
+func TestConnectionsUseTheSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "r d.sock")
+	c := start(t, serverOptions{Users: []string{"user teller on >hunter2@ ~* +@all"}, Settings: map[string]string{"unixsocket": `"` + path + `"`}})
+	escaped := strings.ReplaceAll(path, " ", "%20")
+	d := drivertest.Open(t, redis.Open, "redis+unix://teller:hunter2%40@"+escaped+"?db=3")
+	s := newSession(t, d)
+	kvtest.Begin(t, s)
+	s.Set([]byte("a"), []byte("1"))
+	kvtest.Commit(t, s)
+	direct := newSession(t, drivertest.Open(t, redis.Open, strings.TrimSuffix(c.URL(), "0")+"3"))
+	kvtest.Begin(t, direct)
+	kvtest.ExpectRead(t, direct, "1", "a")
+	if _, err := d.Info(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, err := redis.Open(t.Context(), "redis+unix://teller:hunter3@"+escaped)
+	expect(t, "a wrong password", err, db.Fatal, "wrong user or password")
+	_, err = redis.Open(t.Context(), "redis+unix://"+escaped+".none")
+	expect(t, "no socket", err, db.Unavailable, "no such file or directory: check the address")
 }

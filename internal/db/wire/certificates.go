@@ -1,11 +1,15 @@
 package wire
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"time"
 )
 
 // TLSFiles names the files with which a client uses TLS, all in PEM form. Each may be empty.
@@ -38,6 +42,102 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil
+}
+
+// Handshake makes connections with TLS.
+type Handshake struct {
+	Dial     func(context.Context) (net.Conn, error)
+	Config   *tls.Config
+	Server   string // HOST:PORT
+	Question string // is sent first, and the answer is read up to the byte End
+	End      byte
+}
+
+// Connect connects, and asks the question. With TLS 1.3 a server refuses the certificate of a client after the
+// handshake, so the answer is the first proof that it was accepted.
+func (h *Handshake) Connect(ctx context.Context) (*tls.Conn, error) {
+	conn, wanted, err := h.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := closeWith(ctx, conn)
+	_, err = io.WriteString(conn, h.Question)
+	for b := []byte{h.End + 1}; err == nil && b[0] != h.End; {
+		_, err = io.ReadFull(conn, b)
+	}
+	stop()
+	if err == nil {
+		return conn, nil
+	}
+	conn.Close()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if wanted {
+		if alert := h.alert(ctx); alert != nil {
+			return nil, alert
+		}
+	}
+	return nil, err
+}
+
+// begin makes the handshake. It also reports whether the server wanted a certificate.
+func (h *Handshake) begin(ctx context.Context) (conn *tls.Conn, wanted bool, err error) {
+	plain, err := h.Dial(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	c := h.Config.Clone()
+	c.ServerName, _, _ = net.SplitHostPort(h.Server)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		wanted = true
+		if len(h.Config.Certificates) == 0 {
+			return new(tls.Certificate), nil
+		}
+		return &h.Config.Certificates[0], nil // whether the server names its authority or not, so that it says why
+	}
+	conn = tls.Client(plain, c)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		return nil, false, h.refused(err)
+	}
+	return conn, wanted, nil
+}
+
+// alertLimit limits the time for an alert of TLS after the handshake.
+const alertLimit = time.Second
+
+// alert returns the server's alert about the certificate of the client, or nil. A question could end the connection
+// before the alert is read.
+func (h *Handshake) alert(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, alertLimit)
+	defer cancel()
+	conn, _, err := h.begin(ctx)
+	if err == nil {
+		defer conn.Close()
+		defer closeWith(ctx, conn)()
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if err = h.refused(err); err != nil {
+		if refused, _ := CertificateRefusal(err); refused != 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused returns the error for a refused handshake. Some servers call a missing certificate a bad one.
+func (h *Handshake) refused(err error) error {
+	if refused, _ := CertificateRefusal(err); refused == BadCertificate && len(h.Config.Certificates) == 0 {
+		return fmt.Errorf("remote error: tls: certificate required: %w", err)
+	}
+	return err
+}
+
+// closeWith closes a connection when ctx ends, until the result is called.
+func closeWith(ctx context.Context, conn net.Conn) (stop func()) {
+	end := context.AfterFunc(ctx, func() { conn.Close() })
+	return func() { end() }
 }
 
 // AnyName makes a configuration accept a trusted certificate for another host.

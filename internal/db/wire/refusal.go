@@ -72,8 +72,8 @@ func (r Refusal) Text(said, how string) string {
 }
 
 // CertificateRefusal returns the refusal of the certificate of either side, and what is wrong with it. It returns 0 if
-// err concerns something else. given means that the client has a certificate.
-func CertificateRefusal(err error, given bool) (r Refusal, why string) {
+// err concerns something else.
+func CertificateRefusal(err error) (r Refusal, why string) {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -96,10 +96,10 @@ func CertificateRefusal(err error, given bool) (r Refusal, why string) {
 	switch { // RFC 8446, 6.2; package tls exports no type for an alert
 	case !strings.Contains(alert, "certificate"):
 		return 0, ""
-	case given && !strings.Contains(alert, "certificate required"):
-		return BadCertificate, alert
+	case strings.Contains(alert, "certificate required"):
+		return NeedsCertificate, ""
 	}
-	return NeedsCertificate, ""
+	return BadCertificate, alert
 }
 
 // AnswersPlain reports whether a server answered a TLS handshake in another protocol.

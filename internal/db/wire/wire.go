@@ -52,7 +52,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAlive: -1, KeepAliveConfig: d.KeepAlive} // KeepAlive counts if the other is not enabled
 	dial := dialer.DialContext
-	if from, ok := ctx.Value(localKey{}).(*local); ok {
+	if from, ok := ctx.Value(localKey{}).(*local); ok && network != "unix" {
 		dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			return from.dial(ctx, dialer, network, address)
 		}

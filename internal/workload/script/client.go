@@ -316,9 +316,9 @@ func (c *client) store(q *script.SQL, statement *db.Statement, r *db.Result) err
 	slots, known := c.slots[statement]
 	if !known {
 		for _, name := range r.Names {
-			slot, ok := c.w.program.Slot(q.Prefix + name)
-			if !ok {
-				slot = -1
+			slot, err := c.w.program.Column(q, name)
+			if err != nil {
+				return err
 			}
 			slots = append(slots, slot)
 		}

@@ -41,7 +41,7 @@ func TestFreeConnectionsAreUnknownWithoutFigures(t *testing.T) {
 	} {
 		c, err := parseURL("mongodb://" + standIn(t, 21, test.status))
 		drivertest.Must(t, err)
-		o, err := c.options()
+		o, err := c.options(true)
 		drivertest.Must(t, err)
 		d := &Database{config: c, readOptions: options.RunCmd().SetReadPreference((&Database{config: c}).preference())}
 		d.client, err = mongo.Connect(o)

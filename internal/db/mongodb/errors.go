@@ -156,7 +156,9 @@ func sameReason(servers []description.Server) string {
 }
 
 // inURL states how a URL avoids a refusal.
-var inURL = map[wire.Refusal]string{wire.Untrusted: "tlsCAFile=FILE"}
+var inURL = map[wire.Refusal]string{
+	wire.Untrusted: "tlsCAFile=FILE", wire.WrongHost: "or write tlsInsecure=true", wire.NeedsCertificate: certificateFile + "=FILE",
+}
 
 // unanswered returns a short reason why a server has not answered.
 func unanswered(err error) string {

@@ -78,15 +78,15 @@ var (
 
 // CheckURL returns the error that Open would return for the URL itself. It makes no connection.
 func CheckURL(url string) error {
-	_, _, err := readURL(url)
+	_, _, err := readURL(url, false)
 	return err
 }
 
-func readURL(url string) (c config, o *options.ClientOptions, err error) {
+func readURL(url string, resolve bool) (c config, o *options.ClientOptions, err error) {
 	if c, err = parseURL(url); err == nil {
-		o, err = c.options()
+		o, err = c.options(resolve)
 	}
-	if err != nil {
+	if _, own := errors.AsType[*db.Error](err); err != nil && !own {
 		err = &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
 	}
 	return c, o, err
@@ -107,15 +107,18 @@ func readURL(url string) (c config, o *options.ClientOptions, err error) {
 //	                            its transactions
 //	via=NAME:PORT=ADDRESS:PORT  addresses of servers whose names in the replica set cannot be reached,
 //	                            separated by commas
-//	replicaSet=NAME, authSource=DATABASE, directConnection=true (only this server, for reading),
-//	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
+//	replicaSet=NAME, authSource=DATABASE, authMechanism=NAME, directConnection=true (only this server,
+//	for reading), appName=NAME, retryWrites=false, tls=true, tlsCAFile=PATH, tlsInsecure=true,
+//	tlsCertificateKeyFile=PATH, tlsCertificateKeyFilePassword=PASSWORD
+//
+// With mongodb+srv:// the servers are in the SRV records of the host.
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, o, err := readURL(url)
+	c, o, err := readURL(url, true)
 	if err != nil {
 		return nil, err
 	}
 	d, err := connect(ctx, c, o)
-	if err != nil && len(c.tls) == 0 {
+	if err != nil && len(c.tls) == 0 && !c.srv {
 		var reached []string
 		for _, server := range c.servers {
 			reached = append(reached, c.via.of(server))

@@ -25,17 +25,23 @@ func TestURLIsParsedOrRefused(t *testing.T) {
 		t.Errorf("read as %+v, %v", c, err)
 	}
 	for text, says := range map[string]string{
-		"mongo://h":                             "does not begin with mongodb://",
-		"mongodb://h,h":                         "named twice",
-		"mongodb://:p@h":                        "stand a user and a password",
-		"mongodb://u@h":                         "stand a user and a password",
-		"mongodb://h/a.b":                       "no name of a database",
-		"mongodb://h?timeout=no":                "is no time",
-		"mongodb://h?timeuot=3s":                "timeout",
-		"mongodb://h?w=0":                       "neither majority",
-		"mongodb://h?w=8":                       "neither majority",
-		"mongodb://h?readConcernLevel=strong":   "snapshot",
-		"mongodb://h1,h2?directConnection=true": "is for one server",
+		"mongo://h":                                           "does not begin with mongodb://",
+		"mongodb://h,h":                                       "named twice",
+		"mongodb://:p@h":                                      "stand a user and a password",
+		"mongodb://u@h":                                       "stand a user and a password",
+		"mongodb://h/a.b":                                     "no name of a database",
+		"mongodb://h?timeout=no":                              "is no time",
+		"mongodb://h?timeuot=3s":                              "timeout",
+		"mongodb://h?w=0":                                     "neither majority",
+		"mongodb://h?w=8":                                     "neither majority",
+		"mongodb://h?readConcernLevel=strong":                 "snapshot",
+		"mongodb://h1,h2?directConnection=true":               "is for one server",
+		"mongodb+srv://h1.a.b,h2.a.b":                         "one host without a port",
+		"mongodb+srv://h.a.b:1":                               "one host without a port",
+		"mongodb+srv://h.a.b?directConnection=true":           "use only one of them",
+		"mongodb://h?authMechanism=GSSAPI":                    "authMechanism=GSSAPI is not supported: take one of SCRAM-SHA-256",
+		"mongodb://h?authMechanism=MONGODB-X509":              "write tlsCertificateKeyFile=FILE and no password",
+		"mongodb://u:p@h?authMechanism=MONGODB-X509&tls=true": "write tlsCertificateKeyFile=FILE and no password",
 	} {
 		if _, err := parseURL(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
@@ -48,6 +54,16 @@ func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 		c, err := parseURL(text)
 		return drivertest.Account{User: c.user, Password: c.password, Servers: strings.Join(c.servers, ",")}, err
 	})
+}
+
+func TestURLsOfApplicationsAreAccepted(t *testing.T) {
+	c, err := parseURL("mongodb+srv://u:p%40@cluster0.ab1cd.mongodb.net/bank?retryWrites=true&w=majority&appName=Cluster0")
+	if got := fmt.Sprintln(c.servers, c.srv, c.user, c.password, c.database, c.appName, c.noRetry); err != nil || got != "[cluster0.ab1cd.mongodb.net] true u p@ bank Cluster0 false\n" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if err := CheckURL("mongodb+srv://u:p@cluster0.ab1cd.mongodb.net/bank"); err != nil {
+		t.Errorf("a look-up was tried: %v", err)
+	}
 }
 
 // TestUnreachableServerIsReportedInTime checks that an unreachable server is reported in one sentence within ten
@@ -105,7 +121,7 @@ func TestMemberIsReachedAtItsMappedAddress(t *testing.T) {
 	if c.via.of("db-0.db:27017") != at || c.via.of("db-2.db:27017") != "db-2.db:27017" {
 		t.Errorf("the addresses are %v", c.via)
 	}
-	o, err := c.options()
+	o, err := c.options(true)
 	drivertest.Must(t, err)
 	client, err := mongo.Connect(o) // it replaces db-0 by the only member, db-1
 	drivertest.Must(t, err)

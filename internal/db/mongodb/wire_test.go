@@ -43,7 +43,7 @@ func listen(t *testing.T, url string) (*Database, *sent) {
 	t.Helper()
 	c, err := parseURL(url)
 	drivertest.Must(t, err)
-	o, err := c.options()
+	o, err := c.options(true)
 	drivertest.Must(t, err)
 	s := new(sent)
 	o.SetMonitor(&event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {

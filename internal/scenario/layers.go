@@ -65,10 +65,23 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	if m.named["db"] && s.DB == "" { // as from a variable of a script that is not set
 		return *s, m.named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", m.sources["db"])
 	}
+	if s.DB != "" && s.Cluster != "" {
+		return *s, m.named, twoDatabases(m.sources["db"], m.sources["cluster"])
+	}
 	for _, clash := range m.clashes {
 		return *s, m.named, clash
 	}
 	return *s, m.named, s.Validate()
+}
+
+// twoDatabases returns the error for a run with a database's URL and a cluster, which these sources name.
+func twoDatabases(url, cluster string) error {
+	for _, source := range []string{url, cluster} {
+		if strings.HasPrefix(source, Prefix) {
+			return fmt.Errorf("%s and %s each name a database: unset %s, or leave the other out", clip(url), clip(cluster), source)
+		}
+	}
+	return fmt.Errorf("%s and %s each name a database: give one of them", clip(url), clip(cluster))
 }
 
 // lastLong sets the length of a run if no layer does: by its rate, by the workload's number of transactions (unless

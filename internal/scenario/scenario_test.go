@@ -274,3 +274,17 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+func TestTwoDatabasesAreNamedWithTheirSources(t *testing.T) {
+	db, cluster := Setting{Key: "db", Value: "postgres://me:hunter2@h"}, Setting{Key: "cluster", Value: "etcd:1"}
+	for want, sources := range map[string][2]string{
+		"STROPPY_DB and --cluster each name a database: unset STROPPY_DB, or leave the other out":      {"STROPPY_DB", "--cluster"},
+		"--db and STROPPY_CLUSTER each name a database: unset STROPPY_CLUSTER, or leave the other out": {"--db", "STROPPY_CLUSTER"},
+		"night.yaml line 3: db and --cluster each name a database: give one of them":                   {"night.yaml line 3: db", "--cluster"},
+	} {
+		db.Source, cluster.Source = sources[0], sources[1]
+		if _, _, err := all().Merge([]Setting{db}, []Setting{cluster}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

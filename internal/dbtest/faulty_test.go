@@ -23,6 +23,16 @@ type faultyWorkload struct {
 	open  func(t *testing.T, database db.Database) workload.Workload
 	legs  bool // the ledger has every transaction that wrote
 	final bool // a look-up resolves every unknown outcome
+	sql   bool // it needs SQL
+}
+
+// on opens the workload on a database, or skips the test if the database lacks what it needs.
+func (w faultyWorkload) on(t *testing.T, database db.Database) workload.Workload {
+	t.Helper()
+	if _, sql := database.(db.SQL); w.sql && !sql {
+		t.Skip("the workload needs SQL")
+	}
+	return w.open(t, database)
 }
 
 // faultyWorkloads returns the workloads that run on faulty sessions.
@@ -46,13 +56,13 @@ func faultyWorkloads() []faultyWorkload {
 		}
 	}
 	return []faultyWorkload{
-		{"bank atomic", banked(bank.Atomic), true, true},
-		{"bank rmw", banked(bank.RMW), true, true},
-		{"tpcb", tpcbWith(false), false, false},
-		{"tpcb with versions", tpcbWith(true), false, true},
+		{"bank atomic", banked(bank.Atomic), true, true, false},
+		{"bank rmw", banked(bank.RMW), true, true, false},
+		{"tpcb", tpcbWith(false), false, false, false},
+		{"tpcb with versions", tpcbWith(true), false, true, false},
 		{"events", func(t *testing.T, database db.Database) workload.Workload {
 			return newEvents(t, database, fewEvents())
-		}, true, true},
+		}, true, true, false},
 		{"kv", func(t *testing.T, database db.Database) workload.Workload {
 			w, err := kv.New(database, kv.Config{
 				Records: 300, Seed: 7, KeySize: 24, ValueLow: 100, ValueHigh: 100, Connections: 8, InFlight: 1,
@@ -62,7 +72,8 @@ func faultyWorkloads() []faultyWorkload {
 				t.Fatal(err)
 			}
 			return w
-		}, false, false},
+		}, false, false, false},
+		{"script", func(t *testing.T, database db.Database) workload.Workload { return newShop(t, database, shopSale) }, true, true, true},
 	}
 }
 
@@ -116,7 +127,7 @@ func TestAllowedFaultsAreNotReported(t *testing.T) {
 				t.Run(strings.Join([]string{engine, w.name, name}, "/"), func(t *testing.T) {
 					t.Parallel()
 					in, database, rules := wrapped(t, open(t), script)
-					r := driveFaulty(t, in, database, w.open(t, database), 400)
+					r := driveFaulty(t, in, database, w.on(t, database), 400)
 					r.wantNotInvalid(t)
 					if w.final {
 						r.wantValid(t)
@@ -240,7 +251,7 @@ func TestInterruptedLoadIsRepeatedUntilComplete(t *testing.T) {
 				in.Enable(true)
 				tries := 1
 				for ; ; tries++ {
-					_, err := w.open(t, database).Load(t.Context(), nil)
+					_, err := w.on(t, database).Load(t.Context(), nil)
 					if err == nil {
 						break
 					}
@@ -249,7 +260,7 @@ func TestInterruptedLoadIsRepeatedUntilComplete(t *testing.T) {
 					}
 				}
 				in.Enable(false)
-				r := newTrial(t, database, w.open(t, database), "")
+				r := newTrial(t, database, w.on(t, database), "")
 				r.attach(t)
 				r.drive(t, 100)
 				r.download(t)

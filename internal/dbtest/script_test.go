@@ -1,11 +1,17 @@
 package dbtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	language "stroppy/internal/script"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/script"
 )
@@ -57,4 +63,89 @@ func scriptCell(mode string, count int) cell {
 
 func scriptCells(count int) []cell {
 	return []cell{scriptCell(workload.Interactive, count), scriptCell(workload.Pipelined, count)}
+}
+
+// shopSale reads and writes in one transaction, and reads in another one. Each sale leaves what was drawn for it.
+const shopSale = `
+\set item random(1, 3)
+\set part random(1, 1000000)
+BEGIN;
+SELECT stock AS remaining FROM shop_stock WHERE item = :item \gset
+\if :remaining > 0
+  UPDATE shop_stock SET stock = stock - 1 WHERE item = :item;
+  INSERT INTO shop_order VALUES (:item, :client_id, :part, NULL);
+\endif
+COMMIT;
+SELECT count(*) FROM shop_stock;
+`
+
+// newShop binds scripts to a database. Its load makes the tables of the shop, also if they are there.
+func newShop(t *testing.T, database db.Database, text string) *script.Script {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tables.sql")
+	tables := "DROP TABLE IF EXISTS shop_stock; DROP TABLE IF EXISTS shop_order;" + shopTables
+	if err := os.WriteFile(path, []byte(tables), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := script.New(database, script.Config{
+		Clients: 8, Seed: 7, Init: path, Files: []language.File{{Name: "sale.sql", Text: text, Weight: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestRetriedScriptsKeepTheirDraws checks that a transaction which is repeated has the values that were drawn first.
+func TestRetriedScriptsKeepTheirDraws(t *testing.T) {
+	t.Parallel()
+	drawn := func(faults string) (list []string) {
+		in, database, _ := wrapped(t, openSQLite(t), faults)
+		r := driveFaulty(t, in, database, newShop(t, database, shopSale), 400)
+		r.wantValid(t)
+		if refused := in.Fired(Refuse); strings.Contains(faults, "refuse") != (refused > 10) {
+			t.Errorf("%d transactions were refused", refused)
+		}
+		s, err := database.(db.SQL).Session(t.Context(), db.SessionOptions{Mode: db.Interactive})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		all := &db.Statement{SQL: "SELECT client, item, part FROM shop_order", Free: true}
+		err = s.Query(t.Context(), all, nil, func(row []db.Value) error {
+			list = append(list, fmt.Sprintf("%s %s %s", row[0].Text, row[1].Text, row[2].Text))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(list)
+		return list
+	}
+	healthy, retried := drawn("seed 1"), drawn("seed 1; refuse commit 0.2; refuse statement 0.1; refuse begin 0.1")
+	if len(healthy) != 400 || !slices.Equal(healthy, retried) {
+		t.Errorf("%d sales without faults and %d with faults are not the same", len(healthy), len(retried))
+	}
+}
+
+// TestScriptPlantedBugsAreFound checks that each bug which receipts can show is found by its own check.
+func TestScriptPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for fault, name := range map[Fault]string{
+		LostAck: check.Durable, FalseAck: check.Durable, Ghost: check.NoGhost, UnknownLies: check.NoGhost,
+	} {
+		for _, seed := range seeds(2) {
+			t.Run(fmt.Sprintf("%s/seed=%d", fault, seed), func(t *testing.T) {
+				t.Parallel()
+				in, database, _ := wrapped(t, openSQLite(t), fmt.Sprintf("seed %d; %s commit 0.05", seed, fault))
+				r := driveFaulty(t, in, database, newShop(t, database, shopSale), 800)
+				if in.Fired(fault) == 0 {
+					t.Fatal("the planted bug never took effect")
+				}
+				if result := r.status(name); result.Status != check.Invalid {
+					t.Errorf("the bug took effect %d times, and %s is %v: %s", in.Fired(fault), name, result.Status, result.Detail)
+				}
+			})
+		}
+	}
 }

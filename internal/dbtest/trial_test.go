@@ -21,6 +21,7 @@ import (
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
 	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/script"
 	"stroppy/internal/workload/tpcb"
 )
 
@@ -236,7 +237,7 @@ func (r *trial) check(t *testing.T) {
 // checkWith checks the run together with earlier runs.
 func (r *trial) checkWith(t *testing.T, before ...string) {
 	t.Helper()
-	specs := scenario.Workloads{bank.Spec(), tpcb.Spec(), events.Spec(), kv.Spec()}
+	specs := scenario.Workloads{bank.Spec(), tpcb.Spec(), events.Spec(), kv.Spec(), script.Spec()}
 	spec, err := specs.Find(r.workload.Header().Workload)
 	if err != nil {
 		t.Fatal(err)

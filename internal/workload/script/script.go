@@ -128,7 +128,9 @@ func (w *Script) Load(ctx context.Context, progress func(done, total uint64)) (l
 		if err := w.database.Exec(ctx, statement); err != nil {
 			return loaded, fmt.Errorf("run statement %d of %s: %w", i+1, w.config.Init, err)
 		}
-		progress(uint64(i+1), uint64(len(list)))
+		if progress != nil {
+			progress(uint64(i+1), uint64(len(list)))
+		}
 	}
 	loaded = workload.Loaded{Size: uint64(len(list)), Things: "statements"}
 	if len(list) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,8 +55,10 @@ func newClient(w *Script, s db.SQLSession, number uint64) *client {
 	return c
 }
 
+// define sets a variable of the tool, unless the user has defined it.
 func (c *client) define(name string, value int64) {
-	if slot, ok := c.w.program.Slot(name); ok {
+	own := func(line string) bool { return strings.HasPrefix(line, name+"=") }
+	if slot, ok := c.w.program.Slot(name); ok && !slices.ContainsFunc(c.w.config.Define, own) {
 		c.machine.Vars[slot] = script.Value{Kind: script.Integer, Int: value}
 	}
 }

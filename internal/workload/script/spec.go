@@ -132,7 +132,7 @@ func (c *Config) Settings() []setting.Setting {
 		{
 			Name: "script", Value: "FILE[@WEIGHT]", Lines: true, Files: ".sql",
 			Help: "a file in the language of pgbench's scripts, and how often it runs among several; -f FILE.sql is the same",
-			Set: c.setFiles, Get: c.files, Brief: c.paths,
+			Set:  c.setFiles, Get: c.files, Brief: c.paths,
 		},
 		{
 			Name: "builtin", Value: "NAME[@WEIGHT]", Lines: true, Letter: "b", Help: "a script that pgbench has built in: tpcb-like, simple-update or select-only",

@@ -230,6 +230,8 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	advice := db.CheckServer
 	certificate, _ := wire.CertificateRefusal(err)
 	switch {
+	case unmet(tries) != nil:
+		advice = unmet(tries).advice
 	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
 		advice = wire.LacksTLS.Advice(inURL[wire.LacksTLS])
 	case class == db.Fatal && certificate != 0:
@@ -274,7 +276,8 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 		switch {
 		case e == nil:
 			refused, _ := wire.CertificateRefusal(try)
-			if !refusedTLS(try) && refused == 0 && db.ClassOf(try) != db.Fatal {
+			d := demandOf(try)
+			if !refusedTLS(try) && refused == 0 && db.ClassOf(try) != db.Fatal && (d == nil || !d.lasting) {
 				class = db.Unavailable
 			}
 		case f.classify(code, wire.Connecting, isFatal(e)).Class != db.Fatal:
@@ -289,6 +292,55 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 		return class, cmp.Or(passing, deciding, refusing)
 	}
 	return class, cmp.Or(passing, deciding)
+}
+
+// demand is something that the URL or the client demands of a server, and that a server does not fulfil.
+type demand struct {
+	says    string // part of the message of package pgconn
+	advice  string
+	lasting bool // another try is of no use
+}
+
+const (
+	namePrimary = "name the primary too, because target_session_attrs accepts no other server"
+	otherTLS    = "correct ssl_min_protocol_version and ssl_max_protocol_version in the URL"
+)
+
+var demands = []demand{
+	{"read only connection", namePrimary, false},
+	{"server is in standby mode", namePrimary, false},
+	{"server is not in hot standby mode", "name a standby too, or leave target_session_attrs out", false},
+	{"connection is not read only", "name a standby too, or leave target_session_attrs out", false},
+	{"no GSSAPI provider", "have its pg_hba.conf take a password or a certificate", true},
+	{"channel binding check failed", "write channel_binding=prefer, or have the server use TLS and scram-sha-256", true},
+	{"require_auth check failed", "correct require_auth, or the method in the server's pg_hba.conf", true},
+	{"sslcertmode check failed", "write sslcertmode=allow, or have the server ask for a certificate", true},
+	{"tls: protocol version not supported", otherTLS, true},
+	{"tls: no supported versions", otherTLS, true},
+}
+
+func demandOf(try error) *demand {
+	text := try.Error()
+	i := slices.IndexFunc(demands, func(d demand) bool { return strings.Contains(text, d.says) })
+	if i < 0 {
+		return nil
+	}
+	return &demands[i]
+}
+
+// unmet returns the demand that all attempts met in vain, or nil.
+func unmet(tries []error) (all *demand) {
+	for _, try := range tries {
+		if refusedTLS(try) && triedPlain(tries, try) {
+			continue
+		}
+		one := demandOf(try)
+		if one == nil || all != nil && all.advice != one.advice {
+			return nil
+		}
+		all = one
+	}
+	return all
 }
 
 // refusedTLS reports whether the server answered an attempt that it does not support TLS.
@@ -336,4 +388,6 @@ func attempt(op, line, why string) string {
 	return address + ": " + reason
 }
 
-var jargon = strings.NewReplacer("server refused TLS connection", wire.LacksTLS.Reason(), "dial error: ", "", "tls error: ", "", "server error: ", "")
+var jargon = strings.NewReplacer("server refused TLS connection", wire.LacksTLS.Reason(), "dial error: ", "", "tls error: ", "", "server error: ", "",
+	"ValidateConnect failed: ", "", "channel binding check failed: ", "", "require_auth check failed: ", "", "sslcertmode check failed: ", "",
+	"failed GSS auth: kerberos error: no GSSAPI provider registered, see https://github.com/otan/gopgkrb5", "the server demands Kerberos, which is not spoken here")

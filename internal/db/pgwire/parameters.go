@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -217,8 +218,8 @@ func (p *parameters) applyTLS(config *pgconn.Config) error {
 			return fmt.Errorf("the list of revoked certificates (sslcrl, sslcrldir) cannot be used: %w", err)
 		}
 	}
-	if p.maxTLS != 0 && p.minTLS > p.maxTLS {
-		return errors.New("ssl_min_protocol_version is later than ssl_max_protocol_version: change one of them")
+	if p.maxTLS != 0 && cmp.Or(p.minTLS, tls.VersionTLS12) > p.maxTLS {
+		return errors.New("ssl_min_protocol_version, TLSv1.2 by default, is later than ssl_max_protocol_version: change one of them")
 	}
 	for _, t := range tries(config) {
 		c := t.TLSConfig

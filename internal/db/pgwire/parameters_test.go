@@ -91,6 +91,8 @@ func TestTLSParametersAreApplied(t *testing.T) {
 	if !strings.Contains(err.Error(), "connect to a name that the certificate has (with hostaddr=ADDRESS") {
 		t.Errorf("another name: %v", err)
 	}
+	_, err = openURL(t.Context(), url("member", "db.test", theirs+"&sslcertmode=disable"))
+	sqltest.WantError(t, "a certificate that is kept back", err, db.Fatal, "28000")
 	foreign := drivertest.NewAuthority(t)
 	for more, says := range map[string]string{
 		theirs + "&sslcrl=" + revoked:                                 "the server's certificate is not trusted: CN=authority has revoked it on ",
@@ -223,6 +225,28 @@ func TestBalancedConnectionsBeginWithDifferentServers(t *testing.T) {
 	one, err := lookup(t.Context(), "127.0.0.1")
 	if err != nil || !slices.Equal(one, []string{"127.0.0.1"}) {
 		t.Errorf("%v, %v", one, err)
+	}
+}
+
+// TestUnfulfilledDemandsAreExplained checks the errors of a server that is not as the URL demands.
+func TestUnfulfilledDemandsAreExplained(t *testing.T) {
+	t.Parallel()
+	_, _, url := fresh(t)
+	for more, want := range map[string]struct {
+		class db.Class
+		says  string
+	}{
+		"&require_auth=scram-sha-256":                                       {db.Fatal, "correct require_auth, or the method in the server's pg_hba.conf"},
+		"&channel_binding=require":                                          {db.Fatal, "write channel_binding=prefer, or have the server use TLS"},
+		"&sslmode=prefer&target_session_attrs=standby":                      {db.Unavailable, "name a standby too"},
+		"&target_session_attrs=standby":                                     {db.Unavailable, "server is not in hot standby mode: name a standby too"},
+		"&target_session_attrs=read-write&default_transaction_read_only=on": {db.Unavailable, "read only connection: name the primary too"},
+	} {
+		_, err := openURL(t.Context(), url+more)
+		sqltest.WantError(t, more, err, want.class, "")
+		if !strings.Contains(err.Error(), want.says) || strings.Contains(err.Error(), db.CheckServer) {
+			t.Errorf("%s: %v, want %q", more, err, want.says)
+		}
 	}
 }
 

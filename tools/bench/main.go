@@ -55,7 +55,7 @@ var parts = []struct {
 	name    string
 	measure func(*suite)
 }{
-	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
+	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"script", (*suite).script}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 	{"check", (*suite).checks}, {"check-memory", (*suite).memoryOfChecks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
 	{"live", (*suite).live}, {"isolation", (*suite).isolation},

@@ -98,6 +98,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/kubernetes/kubetest", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/system"}},
 		{name: "internal/live", imports: []string{"internal/fault", "internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
+		{name: "internal/survey", imports: []string{"internal/db"}},
 		{name: "internal/schedule", imports: []string{"internal/db"}},
 		{name: "internal/matrix", imports: []string{"internal/schedule", "internal/isolation", "internal/report"}},
 		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report", "internal/sweep"}},

@@ -237,6 +237,8 @@ stroppy sweep --over 'scenarios=study/*' --scale-down 1000`,
 stroppy compare lost-update --db postgres://me@localhost/test --db mysql://me@localhost/test`,
 		"stroppy isolation": `stroppy isolation --db postgres://me@localhost/test
 stroppy isolation --cluster mariadb --schedules-only --format markdown`,
+		"stroppy probe": `stroppy probe --db postgres://me@localhost/test
+stroppy probe --db postgres://me@localhost/test --json`,
 		"stroppy help": `stroppy help run`,
 		"stroppy list": `stroppy list faults
 stroppy list scenarios`,

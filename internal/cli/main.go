@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("stroppy {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take
-	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.probeCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(a.workerCommands()...)
 	root.AddCommand(registry.Servants()...)
 	a.addCompletion(root)
@@ -90,10 +90,10 @@ func (a *app) root() *cobra.Command {
 
 // commandMeanings maps words of other tools to commands.
 var commandMeanings = map[string]string{
-	"prepare": "load", "init": "load", "initialize": "load", "populate": "load",
+	"prepare": "load", "initialize": "load", "populate": "load",
 	"bench": "run", "benchmark": "run", "test": "run", "start": "run",
 	"verify": "check", "analyze": "check", "diff": "compare", "show": "report",
-	"destroy": "cleanup", "drop": "cleanup",
+	"destroy": "cleanup", "drop": "cleanup", "ping": "probe", "doctor": "probe", "info": "probe",
 }
 
 // sameAs is the annotation of a command that is an alias of another command.

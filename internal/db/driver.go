@@ -21,6 +21,8 @@ type Driver struct {
 	// Place returns an error if a run cannot make the file of the URL; nil: the database has no such file.
 	Place func(url string) error
 	Open  func(ctx context.Context, url string) (Database, error)
+	// Look opens a database that is there and changes nothing; nil: Open changes nothing either.
+	Look func(ctx context.Context, url string) (Database, error)
 	// Check returns the errors of Open that need no connection; nil: Open makes no connection.
 	Check func(url string) error
 	// Isolations lists the isolations that every server of this database has; empty: they are not known. KeyValue is a

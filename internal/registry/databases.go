@@ -122,14 +122,35 @@ func Open(ctx context.Context, url string, isolations ...string) (db.Database, e
 		}
 	}
 	database, err := kind.Open(ctx, url)
-	if err == nil {
-		return database, nil
+	if err != nil {
+		return nil, usage(err)
 	}
-	var e *db.Error
-	if errors.As(err, &e) && e.Class == db.Fatal && e.Code == "" {
-		err = exit.With(exit.Usage, err)
+	return database, nil
+}
+
+// Look opens a database that is there, and changes nothing in it.
+func Look(ctx context.Context, url string) (db.Database, error) {
+	kind, err := Find(url)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	open := kind.Open
+	if kind.Look != nil {
+		open = kind.Look
+	}
+	database, err := open(ctx, url)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return database, nil
+}
+
+// usage marks the error of an address that cannot be right.
+func usage(err error) error {
+	if e, ok := errors.AsType[*db.Error](err); ok && e.Class == db.Fatal && e.Code == "" {
+		return exit.With(exit.Usage, err)
+	}
+	return err
 }
 
 // meanings returns other names of databases, each with the scheme of its database.

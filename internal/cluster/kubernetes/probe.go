@@ -34,8 +34,8 @@ const (
 	lossTries, delayTries = 200, 5
 )
 
-// ProbeCommand is the command that runs this program as a probe.
-const ProbeCommand = "probe"
+// ProbeCommand is the hidden command that runs this program as a probe in a pod.
+const ProbeCommand = "pod-probe"
 
 // Probe serves, at all addresses of its pod, requests with the token, which is its argument. GET
 // /dial?to=HOST:PORT&count=N makes N connections. GET /echo?to=IP&rate=N&first=N sends echoes of N bytes per second.

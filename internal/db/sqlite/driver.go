@@ -15,5 +15,5 @@ var Driver = db.Driver{
 	Also:    []string{"sqlite3", "file"},
 	Foreign: regexp.MustCompile(`(?i)^jdbc:sqlite:|^[^:@]*\.(db|sqlite3?)$|^[.~]{0,2}/[^:@]*$`),
 	About:   "sqlite:PATH  embedded, durable; the default, in the run's own directory",
-	Place:   Place, Open: db.Opener(Open), Claim: Claim,
+	Place:   Place, Open: db.Opener(Open), Look: Look, Claim: Claim,
 }

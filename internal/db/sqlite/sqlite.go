@@ -34,6 +34,7 @@ import (
 // Database is an open SQLite database. It implements db.SQL, db.BulkLoader and db.Footprinter.
 type Database struct {
 	options options
+	wanted  string // the journal that a run would set, if Look has left it
 	*Sessions
 
 	mu    sync.Mutex // guards admin

@@ -67,11 +67,15 @@ var scenarioName = regexp.MustCompile(`(?m)--scenario ([a-z][a-z0-9/-]*)(?:[^a-z
 // tryFlags holds that no page names a flag or a scenario that does not exist.
 func tryFlags(t *testing.T, list func(args string) string) {
 	help := ""
-	for _, name := range []string{"run", "pop", "pay", "check", "report", "sweep", "compare", "history", "isolation", "export", "worker"} {
-		help += list(name + " --help")
+	for _, name := range []string{"run", "load", "drive", "probe", "check", "report", "sweep", "compare", "history", "isolation", "export", "worker"} {
+		all := ""
+		if name == "run" || name == "sweep" {
+			all = "-all"
+		}
+		help += list(name + " --help" + all)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\w+)  `).FindAllStringSubmatch(list("list workloads"), -1) {
-		help += list("run " + m[1] + " --help")
+		help += list("run " + m[1] + " --help-all")
 	}
 	known, scenarios := flagName.FindAllString(help, -1), list("list scenarios")
 	for _, page := range documents(t) {

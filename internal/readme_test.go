@@ -341,7 +341,7 @@ var (
 	quoted     = regexp.MustCompile(`'[^']*'`)
 	serverURL  = regexp.MustCompile(`\b(postgres|postgresql|etcd)://[^\s']+`)
 	outFolder  = regexp.MustCompile(`--out (\S+)`)
-	drives     = regexp.MustCompile(`^stroppy (run|pay)\b`)
+	drives     = regexp.MustCompile(`^stroppy (run|drive)\b`)
 	bounded    = regexp.MustCompile(`--(duration|count|help)\b`)
 	paced      = regexp.MustCompile(`--(rate|think|think-time|scenario|help|count)\b`)
 	many       = regexp.MustCompile(`--accounts \d{5,}\b`)

@@ -142,7 +142,7 @@ func testNoBank(t *testing.T, url string) {
 	refused(t, code, 2, stderr, "run 500 clients on PostgreSQL at", "and it has room for", "--clients, raise max_connections, or connect through a pooler")
 	for _, command := range []string{"pay", "check"} {
 		code, _, stderr := call(t, command, "--db", url, "--out", dir)
-		refused(t, code, 3, stderr, "there is no bank in this database", "run `stroppy pop` first")
+		refused(t, code, 3, stderr, "there is no bank in this database", "run `stroppy load` first")
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s has left %s", command, dir)
 		}
@@ -223,7 +223,7 @@ func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() boo
 	dir := filepath.Join(t.TempDir(), "run")
 	for _, command := range []string{"pay", "check"} {
 		code, _, stderr := call(t, command, "--db", url, "--out", dir)
-		refused(t, code, 3, stderr, "the load was not finished: run `stroppy pop` again")
+		refused(t, code, 3, stderr, "the load was not finished: run `stroppy load` again")
 	}
 
 	again := accounts
@@ -305,7 +305,7 @@ func testTwoMachines(t *testing.T, url string) {
 
 	// A check on a third machine has no history and reports this.
 	code, stdout, stderr = start(t, "check", "--db", url, "--json", "--out", "alone").wait(t)
-	refused(t, code, 4, stderr, "give the run directory of pay")
+	refused(t, code, 4, stderr, "give the run directory of drive")
 	alone, err := report.Parse([]byte(stdout))
 	if err != nil || alone.Seed != 11 || alone.Load.Accounts != 300 || alone.Load.Total != r.Load.Total || status(alone, "total") != "valid" {
 		t.Errorf("without a history: %v, %s", err, stdout)

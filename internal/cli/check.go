@@ -28,7 +28,7 @@ func (a *app) checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "check [RUN_DIR…]", Short: "Check recorded runs, or what a database holds",
 		Long: "With a run's directory, the recorded run is checked again, from the directory alone.\n" +
-			"With --db as well, as after pay, the end state is downloaded into it first.\n" +
+			"With --db as well, as after drive, the end state is downloaded into it first.\n" +
 			"With several directories, runs against one load are checked together. The end state is the\n" +
 			"last one in them, or with --db the one of now. The verdict goes into a directory of its own.\n" +
 			"Without a directory, only what the database holds is checked.\n" +

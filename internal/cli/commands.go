@@ -44,9 +44,9 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// payCommand returns the second step of the bank test under one of its names.
-func (a *app) payCommand(name string) *cobra.Command {
-	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
+// driveCommand returns the second step of the bank test under one of its names.
+func (a *app) driveCommand(name string) *cobra.Command {
+	c := &cobra.Command{Use: "drive", Short: "Drive a bank that load has loaded, and record it for check", Args: noArguments}
 	asNamed(c, name)
 	absent := []string{"workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check"}
 	unknown := keys(absent...)
@@ -54,7 +54,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	a.outputFlags(c)
 	dry := dryRunFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		config, err := oneStep(read, "pay")
+		config, err := oneStep(read, c.Name())
 		if err == nil {
 			err = config.MustExist(config.DB)
 		}
@@ -68,15 +68,15 @@ func (a *app) payCommand(name string) *cobra.Command {
 		for _, name := range absent {
 			delete(config.Named, name) // the command that repeats the call cannot name them
 		}
-		return a.drive("pay", &config, *dry)
+		return a.drive("drive", &config, *dry)
 	}
 	return c
 }
 
-// asNamed gives a command its other name, if that is asked for.
+// asNamed gives a command its other name, if that is asked for. The help leaves it out.
 func asNamed(c *cobra.Command, name string) {
 	if same := c.Use; same != name {
-		c.Use, c.Short, c.Annotations = name, "The same as "+same, map[string]string{sameAs: same}
+		c.Use, c.Short, c.Annotations, c.Hidden = name, "The same as "+same, map[string]string{sameAs: same}, true
 	}
 }
 
@@ -90,7 +90,7 @@ func oneStep(read func(args []string, idle ...string) (session.Config, error), c
 	return c, err
 }
 
-// drive carries out run and pay, or prints their plan.
+// drive carries out run and drive, or prints their plan.
 func (a *app) drive(command string, config *session.Config, dry bool) error {
 	if dry {
 		rows, err := a.Outline(command, config)
@@ -171,26 +171,26 @@ func (a *app) printJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// popCommand returns the first step of the bank test under one of its names.
-func (a *app) popCommand(name string) *cobra.Command {
-	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
+// loadCommand returns the first step of the bank test under one of its names.
+func (a *app) loadCommand(name string) *cobra.Command {
+	c := &cobra.Command{Use: "load", Short: "Load a bank for drive", Args: noArguments}
 	asNamed(c, name)
 	always := keys("db", "seed", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) || inSteps(k) && k.Data })
 	c.RunE = func(*cobra.Command, []string) error {
-		config, err := oneStep(read, "pop")
+		config, err := oneStep(read, c.Name())
 		if config.NoLoad = false; err == nil {
 			err = a.DrawSeed(&config)
 		}
 		if err != nil {
 			return err
 		}
-		return a.pop(&config)
+		return a.load(&config)
 	}
 	return c
 }
 
-func (a *app) pop(config *session.Config) error {
+func (a *app) load(config *session.Config) error {
 	s := a.Begin(live.NewFeed())
 	defer s.Stop()
 	var err error
@@ -214,7 +214,7 @@ func (a *app) pop(config *session.Config) error {
 	loaded, err := workload.Load(s.Context, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })
 	if err != nil {
 		s.Stop()
-		a.LoadAgain(config, "pop", err)
+		a.LoadAgain(config, "load", err)
 		return s.Cause(err, session.HalfLeft)
 	}
 	result := run.Loaded(loaded)

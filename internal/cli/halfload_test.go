@@ -30,7 +30,7 @@ func TestInterruptedLoadLeavesOnlyItsData(t *testing.T) {
 		{"run's own", []string{"run"}, "stroppy-runs/*/bank.db", "interrupted: nothing was recorded", "", ""},
 		{"run's own, named place", []string{"run", "--out", "r"}, "r/bank.db", "interrupted: nothing was recorded", "", ""},
 		{"run", []string{"run", "--db", "sqlite:a.db", "--out", "r"}, "a.db", "interrupted: nothing was recorded", "repeat with: stroppy run bank --db sqlite:a.db --seed ", "a.db"},
-		{"pop", []string{"pop"}, "bank.db", "interrupted: the load is not finished", "repeat with: stroppy pop --seed ", "bank.db"},
+		{"pop", []string{"pop"}, "bank.db", "interrupted: the load is not finished", "repeat with: stroppy load --seed ", "bank.db"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, append(c.args, "--accounts", "1000000")...)

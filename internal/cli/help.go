@@ -48,15 +48,31 @@ func inSteps(k scenario.Key) bool {
 	return slices.ContainsFunc(registry.Workloads(), func(w workload.Spec) bool { return w.Steps && k.AppliesTo(w.Name) })
 }
 
+// usual lists the settings that the help shows first, with the first ownUsual settings of the workload. --help-all
+// shows all settings.
+var usual = []string{"db", "cluster", "isolation", "mode", "clients", "duration", "count", "rate", "nemesis", "threshold", "out"}
+
+const ownUsual = 2
+
+// rare lists flags beside the settings that only --help-all shows.
+var rare = []string{"quiet", "verbose", "no-color", "open", "help", "help-all", "version"}
+
 // groupedHelp makes the help of a command show the flags of the workload in its argument, in groups.
 func groupedHelp(c *cobra.Command) {
+	all, args := c.Flags().Bool("help-all", false, "show all flags"), c.Args
+	c.Args = func(c *cobra.Command, given []string) error {
+		if *all {
+			return pflag.ErrHelp
+		}
+		return args(c, given)
+	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		list := registry.Workloads()
 		spec, err := list.Find(cmp.Or(c.Flags().Arg(0), list[0].Name))
 		if err != nil {
 			spec = list[0]
 		}
-		fmt.Fprint(c.OutOrStdout(), helpOf(c, list, spec))
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, list, spec, *all))
 	})
 }
 
@@ -146,7 +162,8 @@ func helpAbout(c *cobra.Command, args []string) error {
 	return about.Help()
 }
 
-func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) string {
+// helpOf returns the help of a command for a workload, with all flags or the usual ones.
+func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec, all bool) string {
 	s, _, err := list.Merge([]scenario.Setting{{Key: "workload", Value: spec.Name}})
 	if err != nil {
 		return err.Error()
@@ -165,10 +182,12 @@ func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) strin
 			fmt.Fprintf(&out, "\n%s:\n%s", group, flags.FlagUsages())
 		}
 	}
+	own := setting.Names(s.Config.Settings(), func(one setting.Setting) string { return one.Name })
+	shown := slices.Concat(usual, own[:min(ownUsual, len(own))])
 	for _, group := range setting.Groups() {
 		show(string(group), func(flags *pflag.FlagSet) {
 			for _, one := range s.Settings() {
-				if one.Group != group || !ofSetting(c.Flags().Lookup(one.Name)) {
+				if one.Group != group || !ofSetting(c.Flags().Lookup(one.Name)) || !all && !slices.Contains(shown, one.Name) {
 					continue
 				}
 				key := scenario.Key{Name: one.Name, Setting: one}
@@ -183,12 +202,15 @@ func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) strin
 	}
 	show("Other", func(flags *pflag.FlagSet) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !ofSetting(f) {
+			if !ofSetting(f) && (all || !slices.Contains(rare, f.Name)) {
 				flags.AddFlag(f)
 			}
 		})
 		flags.SortFlags = true
 	})
+	if !all {
+		fmt.Fprintf(&out, "\n`%s %s --help-all` shows all flags.\n", c.CommandPath(), spec.Name)
+	}
 	return out.String()
 }
 
@@ -204,10 +226,7 @@ stroppy run kv --rate 1000 --threshold 'p99<50ms' --db redis://localhost
 stroppy run -f lost-update --db postgres://me@localhost/test
 stroppy run bank --db postgres://me@10.0.0.9/test --workers 2 --workers-listen 0.0.0.0:7070 --workers-token-file token
 stroppy run tpcb --cluster postgres:3 --dry-run`,
-		"stroppy pop":  `stroppy pop --db postgres://me@localhost/test --accounts 1000000`,
 		"stroppy load": `stroppy load --db postgres://me@localhost/test --accounts 1000000`,
-		"stroppy pay": `stroppy pay --db postgres://me@localhost/test -c 32 -d 1m
-stroppy pay --db postgres://me@localhost/test --rate 500 --isolation serializable`,
 		"stroppy drive": `stroppy drive --db postgres://me@localhost/test -c 32 -d 1m
 stroppy drive --db postgres://me@localhost/test --rate 500 --isolation serializable`,
 		"stroppy cleanup": `stroppy cleanup --db postgres://me@localhost/test`,

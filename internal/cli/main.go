@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("stroppy {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take
-	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.probeCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.loadCommand("load"), a.driveCommand("drive"), a.loadCommand("pop"), a.driveCommand("pay"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.probeCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(a.workerCommands()...)
 	root.AddCommand(registry.Servants()...)
 	a.addCompletion(root)
@@ -78,7 +78,9 @@ func (a *app) root() *cobra.Command {
 		}
 		var names []string
 		for _, c := range root.Commands() {
-			names = append(names, c.Name())
+			if !c.Hidden {
+				names = append(names, c.Name())
+			}
 		}
 		if hint := spelling.Hint(args[0], names, commandMeanings, ""); hint != "" {
 			return exit.Usagef("%q is no command of stroppy; %s", args[0], hint)

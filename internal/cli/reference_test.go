@@ -26,7 +26,7 @@ const referenceHead = `# Commands
 
 <!-- written by go test ./internal/cli -run TestReference -update -->
 
-All commands with their flags, as ` + "`--help`" + ` prints them. The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
+All commands with their flags, as ` + "`--help`" + ` prints them (` + "`--help-all`" + ` for ` + "`run`" + ` and ` + "`sweep`" + `). The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
 `
 
 // TestReference checks that docs/commands.md agrees with the help of the commands.
@@ -74,7 +74,7 @@ func writeRun(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n\n%s\n```\n", c.Short, c.UseLine(), c.Example)
 	list, seen := registry.Workloads(), map[string]bool{}
 	for i, spec := range list {
-		_, help, _ := strings.Cut(helpOf(c, list, spec), "\n\nWorkload:\n")
+		_, help, _ := strings.Cut(helpOf(c, list, spec, true), "\n\nWorkload:\n")
 		groups := strings.Split(help, "\n\n")
 		own := fmt.Sprintf("\n### Settings of %s\n\n%s.\n\n```text\n%s```\n", spec.Name, spec.About, newSettings(groups[0], seen))
 		if i == 0 {

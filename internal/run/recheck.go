@@ -97,7 +97,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		case c.result.Verdict == "invalid":
 		case !c.facts.Driven:
 			reason = fmt.Sprintf("Only what the database holds was checked (claim: %s), and not what was acknowledged: "+
-				"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.expect)
+				"give the run directory of drive, as in `stroppy check RUN_DIR --db URL`.", c.expect)
 		case !c.facts.Complete:
 			reason = cutOff + reason
 		}

@@ -182,7 +182,7 @@ func TestRecordingOfAnotherLoadIsRefused(t *testing.T) {
 		h.Run = 4
 		tc.bend(&h)
 		err := sameLoad(h, now)
-		if (err == nil) != (tc.says == "") || err != nil && (!strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "stroppy pop")) {
+		if (err == nil) != (tc.says == "") || err != nil && (!strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "stroppy load")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

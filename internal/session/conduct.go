@@ -75,7 +75,7 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 		Stroppy: registry.Version(), Command: command, Unchecked: "Nothing was checked, as asked.",
 		Progress: s, Interrupt: s.interrupt, Scrub: a.Scrub, Where: run.Environment{Build: registry.Build()},
 	}
-	if command == "pay" {
+	if command == "drive" {
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
 	}
 	cluster.complete(&options, config, workload)
@@ -92,7 +92,7 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 		s.Stop()
 		return nil, dir.Path, s.checkable(s.abandon(err, dir, database, config.ownFiles()), config, dir.Path)
 	}
-	if command == "pay" {
+	if command == "drive" {
 		s.Note("%s", ToPaste("check it", fmt.Sprintf("stroppy check %s --db %s", scenario.Quote(dir.Path), config.Address())))
 	}
 	return result, dir.Path, err

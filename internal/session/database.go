@@ -77,7 +77,7 @@ func (c *Config) MustExist(url string) error {
 	}
 	spec, load := c.WorkloadSpec(), "stroppy run "+c.Workload
 	if spec.Steps {
-		load = "stroppy pop"
+		load = "stroppy load"
 	}
 	return exit.With(exit.Failed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", spec.Data, url, load))
 }

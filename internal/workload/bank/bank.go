@@ -30,7 +30,7 @@ const Name = "bank"
 
 // kind describes a bank to a database. A bank of the plain schema, which has no load id, is still supported.
 var kind = dataset.Kind{
-	Workload: Name, Noun: "bank", Things: "accounts", Make: "stroppy pop", Schema: 2, Plain: 1,
+	Workload: Name, Noun: "bank", Things: "accounts", Make: "stroppy load", Schema: 2, Plain: 1,
 	Table: "stroppy_meta", Total: factTotal,
 }
 

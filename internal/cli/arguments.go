@@ -24,6 +24,13 @@ func oneWorkload(c *cobra.Command, args []string) error {
 		if _, err := registry.Find(arg); err == nil {
 			return exit.Usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
 		}
+		if path, _, _ := strings.Cut(arg, "@"); strings.HasSuffix(strings.ToLower(path), ".sql") {
+			return exit.Usagef("%s is a script and no workload: `%s script -f %s` runs it", arg, c.CommandPath(), arg)
+		}
+		if slices.Contains(tpcc, strings.ToLower(arg)) {
+			return exit.Usagef("stroppy has no workload %s: `%s tpcb` has the transaction of pgbench, and `%s script -f FILE.sql` runs your own transactions",
+				arg, c.CommandPath(), c.CommandPath())
+		}
 		if form, found := registry.WorkloadOf(arg); found && form != arg {
 			return exit.Usagef("%q is no workload of stroppy; the equivalent is `%s %s`", arg, c.CommandPath(), form)
 		}
@@ -36,6 +43,9 @@ func oneWorkload(c *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// tpcc lists names of a workload that people ask for and that does not exist.
+var tpcc = []string{"tpcc", "tpc-c", "tpc_c"}
 
 func exitCode(err error) int {
 	var coded *exit.Error

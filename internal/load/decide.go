@@ -174,6 +174,20 @@ func (w *worker) watched(ctx context.Context) context.Context {
 	return db.WithConnected(ctx, func(server string) { connected(w.number, w.clock(), server) })
 }
 
+// watchedMove returns the context of a connection whose server is reported only if it is another one than before.
+func (w *worker) watchedMove() context.Context {
+	connected := w.driver.options.Connected
+	if connected == nil {
+		return w.stopping
+	}
+	return db.WithConnected(w.stopping, func(server string) {
+		if server != w.server {
+			w.server = server
+			connected(w.number, w.clock(), server)
+		}
+	})
+}
+
 // repairBetween is repair before a transaction. It stops at the clock until, from which no transaction is
 // started.
 func (w *worker) repairBetween(until int64) {

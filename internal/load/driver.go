@@ -289,6 +289,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 				w.early = shed
 			}
 			r.Backlog, r.Shed, r.WarmupUnsent = r.Backlog+left, r.Shed+shed-w.early, r.WarmupUnsent+early+w.early
+			r.Skipped += w.skipped
 		}
 		known, cut = max(known, w.known), cut || w.cut
 		recorders = append(recorders, w.recorder)

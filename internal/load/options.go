@@ -44,6 +44,14 @@ type Options struct {
 	// shed: it is never sent, but counted, also in Count.
 	MaxBacklog int
 
+	// LatencyLimit is the time that a transaction may take; 0: any. A committed one that takes longer is counted. In an
+	// open loop, a transaction that is late by more before it is sent is skipped: it is shed, and counted apart.
+	LatencyLimit time.Duration
+
+	// Reconnect makes each transaction of Clients use a new connection. In a closed loop without pauses, the time to
+	// connect is not part of its latency.
+	Reconnect bool
+
 	// Either Duration or Count must be set. Count is the number of transactions of all clients, including
 	// shed ones. It is divided as evenly as possible, independent of timing.
 	Duration time.Duration
@@ -93,7 +101,7 @@ func (o *Options) validate() error {
 		{o.First < 0 || o.First+len(o.Clients) > o.all(), fmt.Sprintf("clients %d to %d of %d: there are not so many", o.First, o.First+len(o.Clients)-1, o.all())},
 		{o.History == nil, "no history to record the transactions in"},
 		{o.Start.IsZero(), "the start of the run's clock is not set"},
-		{o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0, "duration, warm-up and the time to give up must not be negative"},
+		{o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0 || o.LatencyLimit < 0, "duration, warm-up, latency limit and the time to give up must not be negative"},
 		{(o.Duration > 0) == (o.Count > 0), "set either a duration or a count of transactions, and not both"},
 		{o.Duration > 0 && o.Warmup >= o.Duration, fmt.Sprintf("a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)},
 		{o.Think < 0, fmt.Sprintf("a pause of %v: take 0 for none", o.Think)},

@@ -95,6 +95,18 @@ func (q *queue) take() {
 	q.size--
 }
 
+// skipLate removes the waiting transactions that were due before a clock. It returns their number, and the number of
+// those that were due in the warm-up.
+func (q *queue) skipLate(before, warm int64) (n, early uint64) {
+	for ; q.size > 0 && q.due[q.head] < before; n++ {
+		if q.due[q.head] < warm {
+			early++
+		}
+		q.take()
+	}
+	return n, early
+}
+
 // sheds counts the transactions of all clients that found no room, by the second in which that was detected.
 // The lock is taken only if there are any.
 type sheds struct {

@@ -24,6 +24,7 @@ type Result struct {
 	Unresolved   uint64       // transactions whose outcome stayed unknown
 	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the load phase ended
 	Shed         uint64       // of an open loop: transactions that were due after the warm-up while MaxBacklog others waited, and so were never sent
+	Skipped      uint64       // of Shed: those that were late by more than Options.LatencyLimit
 	WarmupUnsent uint64       // of an open loop: those that were due in the warm-up and never sent
 	Unsent       []uint64     // transactions waiting at the end, by the second since Options.Start in which they were due; the last second is the end of the load phase
 	Errors       []ErrorCount // most frequent first

@@ -70,7 +70,7 @@ func (r *Result) Join(o *Result) {
 	r.Never.Join(&o.Never)
 	for _, both := range [][2]*uint64{
 		{&r.Conflicts, &o.Conflicts}, {&r.Retries, &o.Retries}, {&r.Reconnects, &o.Reconnects}, {&r.Unresolved, &o.Unresolved},
-		{&r.Backlog, &o.Backlog}, {&r.Shed, &o.Shed}, {&r.WarmupUnsent, &o.WarmupUnsent},
+		{&r.Backlog, &o.Backlog}, {&r.Shed, &o.Shed}, {&r.Skipped, &o.Skipped}, {&r.WarmupUnsent, &o.WarmupUnsent},
 	} {
 		*both[0] += *both[1]
 	}

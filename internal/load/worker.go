@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/pace"
 	"stroppy/internal/stats"
@@ -52,6 +53,8 @@ type worker struct {
 	cut     bool   // transactions were left when stopping was done
 	warm    bool   // what has been admitted goes beyond the warm-up
 	early   uint64 // shed of those that were due in the warm-up; known once warm
+	skipped uint64 // of those due after the warm-up: late by more than the limit
+	server  string // of the latest connection, if renewed
 
 	counters counters
 	live     []stats.Live // latency of committed transactions, by Driver.slots
@@ -65,7 +68,7 @@ func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	w.live = make([]stats.Live, (len(d.options.Kinds)+1+15)/16*16)              // whole pairs of cache lines
 	if every == 0 {
 		w.share = d.options.share(number)
-		w.recorder = new(stats.Recorder)
+		w.recorder = &stats.Recorder{Limit: int64(d.options.LatencyLimit)}
 	}
 	return w
 }
@@ -130,6 +133,9 @@ func (w *worker) start() bool {
 	due := w.due()
 	if w.broken && w.last < w.driver.end {
 		w.repairBetween(w.driver.end)
+		if w.queue != nil {
+			due = w.due() // an outage may have made the transaction too late
+		}
 	}
 	if w.last >= w.driver.end {
 		return false
@@ -149,6 +155,15 @@ func (w *worker) start() bool {
 	if w.cut = due > w.last && !w.wait(due); w.cut {
 		return false
 	}
+	if w.driver.options.Reconnect && w.every == 0 {
+		w.renew()
+		if w.cut = (w.broken || w.open.Err() != nil) && w.last < w.driver.end; w.cut || w.last >= w.driver.end {
+			return false
+		}
+		if w.queue == nil && w.pauses == nil {
+			due = w.last
+		}
+	}
 	w.sent++
 	if w.queue != nil {
 		w.admit()
@@ -167,9 +182,45 @@ func (w *worker) due() int64 {
 		return w.next
 	case w.queue != nil:
 		w.admit()
+		if w.driver.options.LatencyLimit > 0 {
+			w.skip()
+		}
 		return w.queue.first()
 	}
 	return w.last
+}
+
+// skip skips the transactions that are too late to be sent.
+func (w *worker) skip() {
+	n, early := w.queue.skipLate(w.last-int64(w.driver.options.LatencyLimit), w.driver.warm())
+	if n == 0 {
+		return
+	}
+	w.shed(n)
+	if w.warm {
+		w.early += early
+		w.skipped += n - early
+		w.driver.sheds.add(w.last, n-early)
+	}
+}
+
+// renew opens a new connection for the next transaction.
+func (w *worker) renew() {
+	begun := w.last
+	err := w.client.Reset(w.watchedMove())
+	w.last = w.clock()
+	if err != nil {
+		kind, _ := classify(err)
+		w.note(kind, err)
+		w.lost()
+		if kind.class == db.Fatal || kind.class == db.Constraint {
+			w.fail("new session", err)
+		} else {
+			w.repairBetween(w.driver.end)
+		}
+	} else if begun >= w.driver.warm() {
+		w.recorder.RecordConnect(w.last - begun)
+	}
 }
 
 // admit adds the transactions due by now to the queue.

@@ -215,7 +215,7 @@ type Drive struct {
 	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
 	Arrival      string              `json:"arrival"`                 // of an open loop: uniform or poisson
 	ThinkSeconds float64             `json:"think_seconds"`           // of a closed loop, between two transactions of a client
-	Shed         uint64              `json:"shed"`                    // due while the queue was full, and so never sent
+	Shed         uint64              `json:"shed"`                    // due while the queue was full or too late for the latency limit, and so never sent
 	WarmupUnsent uint64              `json:"warmup_unsent,omitempty"` // due in the warm-up and never sent, for either reason
 	Clipped      uint64              `json:"clipped"`                 // longer than an hour, which the percentiles take for an hour
 	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
@@ -223,11 +223,29 @@ type Drive struct {
 	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (committed after more than one try), rejected, aborted, unknown, all; from the intended start time. all has unknown transactions until they were given up, and unsent ones until the load phase ended
 	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its measurements. Conflicts, reconnects, errors, backlog, shed and the cost of the load phase are unknown
 	DueAtLeast   []string            `json:"all_at_least"`            // the keys of latency_by_outcome_ms.all that are lower bounds, because some work never ended
+	Limit        *LatencyLimit       `json:"latency_limit,omitempty"` // null if there is none
+	Connect      *Latency            `json:"connect_ms,omitempty"`    // to open the connection of a transaction; null if connections were kept
 	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
 	Steady       *stats.Steadiness   `json:"steady"`
 	ByKind       map[string]*Latency `json:"latency_by_kind_ms"` // of committed transactions by kind, from when they were due; null if it is not known
 	Histogram    *Histogram          `json:"latency_histogram"`  // of committed transactions, from when they were due
 	ServiceTimes *Histogram          `json:"service_histogram"`  // the same from when they were sent
+}
+
+// LatencyLimit counts the transactions that did not keep the latency limit.
+type LatencyLimit struct {
+	LimitMS float64 `json:"limit_ms"`
+	Over    uint64  `json:"over"`    // committed, and took longer
+	Skipped uint64  `json:"skipped"` // of shed: later than the limit before they could be sent
+}
+
+// text describes the effect of the limit.
+func (l *LatencyLimit) text(committed uint64) string {
+	text := fmt.Sprintf("%s of %s took longer than the latency limit of %s ms (%s)", Group(l.Over), Counted(committed, "committed transaction"), LatencyText(l.LimitMS), share(l.Over, committed))
+	if l.Skipped > 0 {
+		text += fmt.Sprintf(", and %s never sent because they were later than that", wereCount(l.Skipped))
+	}
+	return text + "."
 }
 
 // Histogram is a distribution of durations: pairs of a bucket's upper end in

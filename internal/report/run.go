@@ -570,6 +570,12 @@ func (n *Notes) loadPhase(d *Drive, follower string, resolved *Resolved) {
 		}
 		add("%s The latencies of committed transactions leave them out.", d.backlogText(follower))
 	}
+	if d.Limit != nil {
+		n.Note("%s", d.Limit.text(d.Committed))
+	}
+	if c := d.Connect; c != nil {
+		n.Note("Each transaction had a new connection, opened in %s ms (p50) and %s ms (p99).", LatencyText(c.P50), LatencyText(c.P99))
+	}
 	switch {
 	case resolved != nil:
 		n.Note("%s.", Capital(resolved.text()))
@@ -742,6 +748,14 @@ func (r *Result) follower() string {
 	return "The database"
 }
 
+// skipped counts the transactions that were too late for the latency limit.
+func (d *Drive) skipped() uint64 {
+	if d.Limit == nil {
+		return 0
+	}
+	return d.Limit.Skipped
+}
+
 // backlogText describes the backlog, and names who could not follow the rate.
 func (d *Drive) backlogText(follower string) string {
 	if !d.behind() {
@@ -755,8 +769,8 @@ func (d *Drive) backlogText(follower string) string {
 	if d.MaxBacklog > d.Backlog {
 		text += fmt.Sprintf(", up to %s waited at once", Group(d.MaxBacklog))
 	}
-	if d.Shed > 0 {
-		text += fmt.Sprintf(", and %s never sent because the queue was full", wereCount(d.Shed))
+	if full := d.Shed - d.skipped(); full > 0 {
+		text += fmt.Sprintf(", and %s never sent because the queue was full", wereCount(full))
 	}
 	return text + "."
 }

@@ -130,6 +130,7 @@ func LoadOptions(p *scenario.Plan, h history.Header) load.Options {
 		Kinds: h.Kinds,
 		Plan:  p.Rate, Arrival: p.Arrivals(), Think: p.Think, MaxBacklog: int(p.MaxBacklog),
 		Duration: p.Duration, Count: p.Count, Warmup: p.Warmup,
+		LatencyLimit: p.LatencyLimit, Reconnect: p.Connect,
 		Retries: p.Retries, GiveUp: p.GiveUp, Seed: p.Seed, Alone: true,
 	}
 }

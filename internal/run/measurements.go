@@ -94,6 +94,10 @@ func counted(d *report.Drive, e *stats.Ended, h history.Header) {
 func pacing(d *report.Drive, options *load.Options, l *load.Result) {
 	d.ThinkSeconds, d.Shed, d.Clipped = options.Think.Seconds(), l.Shed, l.Measurements.Clipped
 	d.Pacing, d.WarmupUnsent = latency(&l.Measurements.Pacing), l.WarmupUnsent
+	d.Connect = latency(&l.Measurements.Connect)
+	if options.LatencyLimit > 0 {
+		d.Limit = &report.LatencyLimit{LimitMS: float64(options.LatencyLimit) / float64(time.Millisecond), Over: l.Measurements.Late, Skipped: l.Skipped}
+	}
 	if options.Plan.Closed() {
 		if options.Think > 0 {
 			d.Arrival = options.Arrival.String()

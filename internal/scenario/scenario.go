@@ -78,6 +78,9 @@ type Scenario struct {
 	Think      time.Duration // a client's pause between two transactions of a closed loop
 	MaxBacklog uint64        // transactions of an open loop that may be due and not sent
 
+	LatencyLimit time.Duration // above which a transaction is late; 0: none is
+	Connect      bool          // each transaction has a connection of its own
+
 	Seed      uint64 // 0: drawn at random, then printed and recorded
 	Isolation string // as the database names it; empty is its own default
 	Mode      string // empty: the default of the database
@@ -161,6 +164,8 @@ func (s *Scenario) howFast() error {
 	switch {
 	case s.Think > 0 && !s.Rate.Closed():
 		return fmt.Errorf("rate is %s and think-time is %v: clients with a rate do not wait for answers, so give one of them", clip(s.Rate.String()), s.Think)
+	case s.Connect && s.Get("in-flight") != "" && s.Get("in-flight") != "1":
+		return fmt.Errorf("connect is on and in-flight is %s: transactions in flight share a connection, so give one of them", s.Get("in-flight"))
 	case s.Arrival != "" && s.Rate.Closed() && s.Think == 0:
 		return fmt.Errorf("arrival is %s and rate is 0, which sends as fast as answers come: give a rate, such as --rate 1000, or leave arrival out", s.Arrival)
 	case !s.Rate.Closed() && s.MaxBacklog < uint64(s.Clients):

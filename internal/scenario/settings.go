@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"stroppy/internal/isolation"
@@ -59,6 +60,44 @@ func (s *Scenario) count() setting.Setting {
 	return unlessZero(count, &s.Count).Sized(nil)
 }
 
+// maxRetries is the largest number of retries.
+const maxRetries = 1_000_000
+
+// retries returns the setting of the number of retries. pgbench counts tries, and 0 means any number of them.
+func (s *Scenario) retries() setting.Setting {
+	retries := setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, maxRetries)
+	retries.Aliases = []setting.Alias{{
+		Name: "max-tries", Help: "the same as pgbench counts it: the first try, too; 0 is any number", Says: "how often a transaction is tried",
+		Convert: func(text string) (string, error) {
+			tries, err := setting.ParseWhole(text)
+			switch {
+			case err != nil:
+				return "", err
+			case tries == 0:
+				return strconv.Itoa(maxRetries), nil
+			case tries > maxRetries+1:
+				return "", fmt.Errorf("it may be at most %d", maxRetries+1)
+			}
+			return strconv.FormatUint(tries-1, 10), nil
+		},
+	}}
+	return retries
+}
+
+// latencyLimit returns the setting of the limit of the latency. A number without a unit is in milliseconds, as for
+// pgbench.
+func (s *Scenario) latencyLimit() setting.Setting {
+	limit := setting.Duration(&s.LatencyLimit, "latency-limit", "count committed transactions that take longer; with a rate, skip those that are later than this before they are sent; 0 is no limit").In(setting.Load).Short("L")
+	parse := limit.Set
+	limit.Set = func(text string) error {
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			text += "ms"
+		}
+		return parse(text)
+	}
+	return unlessZero(limit, &s.LatencyLimit)
+}
+
 // general returns the settings of every workload.
 func (s *Scenario) general() []setting.Setting {
 	return []setting.Setting{
@@ -101,7 +140,9 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf("pipelined", "interactive", "procedure"),
 		unlessZero(setting.Custom(&s.Expect, "expect", "LEVEL", "the level that the verdict is about; by default the claim of the database",
 			parseLevel, isolation.Level.String), &s.Expect).In(setting.Proof),
-		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
+		s.retries(),
+		s.latencyLimit(),
+		setting.Switch(&s.Connect, "connect", "open a new connection for each transaction, as pgbench does; SQL databases only").In(setting.Load).Short("C"),
 		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run if no client reaches the database for this time").In(setting.Load).Formerly("give-up"),
 	}
 }

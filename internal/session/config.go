@@ -184,6 +184,9 @@ func ScenarioNames() []string {
 // bind binds the configured workload to a database. Unless this call loads, the loaded data decide the settings that
 // nobody named.
 func (c *Config) bind(database db.Database) (workload.Workload, error) {
+	if _, ok := database.(db.SQL); c.Connect && !ok {
+		return nil, errors.New("connect asks for a new connection for each transaction, which databases with SQL have: leave it out (--connect, -C)")
+	}
 	return c.Config.New(database, c.Options(!c.NoLoad || registry.IsVolatile(database)))
 }
 

@@ -68,6 +68,8 @@ type Alias struct {
 	Help string // of an alias that the help shows; empty for an old name
 	// Values maps true and false of a switch to values of the setting; nil: the value is passed on.
 	Values map[string]string
+	// Convert maps a value of the alias to a value of the setting; nil: it is passed on.
+	Convert func(text string) (string, error)
 	// Says describes the common meaning of the alias and the setting, for the error if both are given; empty:
 	// the same setting.
 	Says string
@@ -75,7 +77,10 @@ type Alias struct {
 
 // Translate converts a value of the alias to a value of the setting.
 func (a *Alias) Translate(text string) (string, error) {
-	if a.Values == nil {
+	switch {
+	case a.Convert != nil:
+		return a.Convert(text)
+	case a.Values == nil:
 		return text, nil
 	}
 	return a.Values[text], trueOrFalse(text)

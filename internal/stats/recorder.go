@@ -13,7 +13,10 @@ import (
 // Recorder collects the measurements of one client. It must be used by one goroutine at a time. The zero
 // Recorder is empty and small, and grows with the spread of its latencies to about 20 kB; see counts.
 type Recorder struct {
-	retries, clipped uint64
+	// Limit is the latency above which a committed transaction counts as late; 0: none does.
+	Limit int64
+
+	retries, clipped, late uint64
 
 	// In a closed loop, latency and service time nearly always fall into the same bucket. Such pairs are
 	// counted once, for both.
@@ -36,7 +39,8 @@ const (
 	timesRejected
 	timesAborted
 	timesUnknown
-	timesPaced // from due to sent, if the client was free when it was due
+	timesPaced   // from due to sent, if the client was free when it was due
+	timesConnect // to open the connection of a transaction
 	timeKinds
 )
 
@@ -72,6 +76,9 @@ func (r *Recorder) recordCommitted(latency, service int64, retried bool) {
 		r.times[timesLatency].counts.add(due)
 		r.times[timesService].counts.add(sent)
 	}
+	if r.Limit > 0 && latency > r.Limit {
+		r.late++
+	}
 	if retried {
 		r.seldom(timesRetried).record(latency, due)
 	}
@@ -85,6 +92,9 @@ func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
 		r.time(timesPaced, tx.Sent-tx.Due)
 	}
 }
+
+// RecordConnect counts the time to open the connection of one transaction.
+func (r *Recorder) RecordConnect(ns int64) { r.time(timesConnect, ns) }
 
 func (r *Recorder) time(what int, ns int64) {
 	r.seldom(what).record(ns, threeDigits.index(r.clip(ns)))
@@ -194,6 +204,7 @@ func (e *Ended) Add(tx *history.Transaction) {
 // Measurements holds the measurements of all clients without what was due in the warm-up.
 type Measurements struct {
 	Retries uint64 // attempts beyond the first, of all transactions
+	Late    uint64 // committed transactions whose latency was above the limit
 
 	Latency         Summary // of committed ones, from when they were due
 	Service         Summary // of committed ones, from when they were sent
@@ -205,6 +216,9 @@ type Measurements struct {
 	// Pacing is the time from due to sent, over all outcomes, if the client was idle when the transaction was
 	// due: the tool's own error. It is empty in a closed loop without pauses.
 	Pacing Summary
+
+	// Connect is the time to open a connection for each transaction. It is empty if connections are kept.
+	Connect Summary
 
 	// Clipped counts the values outside the histograms' range of an hour, which were counted at its nearest
 	// end. Mean and Max use the exact values.
@@ -244,7 +258,7 @@ func Merge(recorders ...*Recorder) *Measurements {
 		if r == nil {
 			continue
 		}
-		f.Retries, f.Clipped = f.Retries+r.retries, f.Clipped+r.clipped
+		f.Retries, f.Clipped, f.Late = f.Retries+r.retries, f.Clipped+r.clipped, f.Late+r.late
 		for i := range r.times {
 			all[i].addTimed(&r.times[i])
 		}

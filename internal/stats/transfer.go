@@ -7,7 +7,7 @@ import (
 
 // Join adds the measurements of other clients. The distributions are added bucket by bucket, without loss.
 func (f *Measurements) Join(o *Measurements) {
-	f.Retries, f.Clipped = f.Retries+o.Retries, f.Clipped+o.Clipped
+	f.Retries, f.Clipped, f.Late = f.Retries+o.Retries, f.Clipped+o.Clipped, f.Late+o.Late
 	theirs := o.summaries()
 	for i, s := range f.summaries() {
 		s.all.join(&theirs[i].all)
@@ -16,12 +16,12 @@ func (f *Measurements) Join(o *Measurements) {
 }
 
 func (f *Measurements) summaries() [timeKinds]*Summary {
-	return [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing}
+	return [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing, &f.Connect}
 }
 
 // MarshalBinary encodes the complete measurements for another process.
 func (f *Measurements) MarshalBinary() ([]byte, error) {
-	b := binary.AppendUvarint(binary.AppendUvarint(nil, f.Retries), f.Clipped)
+	b := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, f.Retries), f.Clipped), f.Late)
 	for _, s := range f.summaries() {
 		b = s.all.append(b)
 	}
@@ -31,7 +31,7 @@ func (f *Measurements) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary decodes the result of MarshalBinary.
 func (f *Measurements) UnmarshalBinary(data []byte) error {
 	d := transferred{b: data}
-	f.Retries, f.Clipped = d.number(), d.number()
+	f.Retries, f.Clipped, f.Late = d.number(), d.number(), d.number()
 	for _, s := range f.summaries() {
 		d.distribution(&s.all)
 		if !d.bad {

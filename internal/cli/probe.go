@@ -98,11 +98,16 @@ func writePage(w io.Writer, p *survey.Page, url string, scrub func(string) strin
 	}
 	text += "\n"
 	for _, f := range p.Facts {
-		longest = max(longest, len(f.Name))
+		if f.Value != "" || f.Advice == "" {
+			longest = max(longest, len(f.Name))
+		}
 	}
 	for _, f := range p.Facts {
-		if f.Value != "" {
+		switch {
+		case f.Value != "":
 			line(fmt.Sprintf("%-*s  ", longest, f.Name), f.Value)
+		case f.Advice == "":
+			line(fmt.Sprintf("%-*s  ", longest, f.Name), "(empty)")
 		}
 	}
 	_, err := io.WriteString(w, text)
@@ -111,8 +116,11 @@ func writePage(w io.Writer, p *survey.Page, url string, scrub func(string) strin
 
 // sentence returns the text of a problem.
 func sentence(f *db.Fact) string {
-	if f.Value == "" {
+	switch {
+	case f.Name == survey.Problem:
 		return f.Advice
+	case f.Value == "":
+		return f.Name + ": " + f.Advice
 	}
 	return fmt.Sprintf("%s is %s: %s", f.Name, f.Value, f.Advice)
 }

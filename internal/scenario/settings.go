@@ -95,7 +95,7 @@ func (s *Scenario) latencyLimit() setting.Setting {
 		}
 		return parse(text)
 	}
-	return unlessZero(limit, &s.LatencyLimit)
+	return limit
 }
 
 // general returns the settings of every workload.

@@ -27,7 +27,7 @@ func (p *Page) measure(ctx context.Context, database db.Database, ping func(cont
 		}
 		defer session.Close()
 		ping = opened
-		p.add(db.Fact{Name: "time to connect", Value: time.Since(begun).Round(10 * time.Microsecond).String()})
+		p.add(db.Fact{Name: "time to connect", Value: short(time.Since(begun)).String()})
 	}
 	if err := ping(ctx); err != nil { // it prepares the statement
 		p.unanswered(name, err)
@@ -47,7 +47,15 @@ func (p *Page) measure(ctx context.Context, database db.Database, ping func(cont
 	}
 	slices.Sort(took)
 	p.RoundTrip = &RoundTrip{Count: len(took), Median: took[len(took)/2], P99: took[(len(took)*99+99)/100-1]}
-	p.add(db.Fact{Name: name, Value: fmt.Sprintf("median %v, p99 %v, of %d requests", p.RoundTrip.Median.Round(time.Microsecond), p.RoundTrip.P99.Round(time.Microsecond), len(took))})
+	p.add(db.Fact{Name: name, Value: fmt.Sprintf("median %v, p99 %v, of %d requests", short(p.RoundTrip.Median), short(p.RoundTrip.P99), len(took))})
+}
+
+// short returns a duration with few digits.
+func short(d time.Duration) time.Duration {
+	if d < 10*time.Microsecond {
+		return d
+	}
+	return d.Round(time.Microsecond)
 }
 
 // open opens a session and returns its trivial request; nil: it has none.

@@ -23,6 +23,9 @@ const (
 	farClock = time.Second
 )
 
+// Problem is the name of a fact that has only advice.
+const Problem = "problem"
+
 // Page is the result of a survey.
 type Page struct {
 	Database  string
@@ -165,13 +168,16 @@ func (p *Page) successors(ctx context.Context, database db.Database) {
 func (p *Page) caveats(info *db.Info) {
 	for _, c := range info.Caveats {
 		name, value, _ := strings.Cut(c.Setting, "=")
-		if known := info.Setting(name); known != "" {
+		if strings.Contains(name, " ") {
+			name, value = c.Setting, "" // it is no setting of its own
+		}
+		if known := info.Setting(name); known != "" && !strings.HasPrefix(known, value) { // it may have a remark
 			value = known
 		}
 		p.judge(name, value, db.Warning, strings.TrimSuffix(c.Quote, ".")+"; cure: "+c.Cure)
 	}
-	for i, warning := range info.Warnings {
-		p.judge(fmt.Sprintf("warning %d", i+1), "", db.Warning, strings.TrimSuffix(warning, "."))
+	for _, warning := range info.Warnings {
+		p.Facts = append(p.Facts, db.Fact{Name: Problem, Level: db.Warning, Advice: strings.TrimSuffix(warning, ".")})
 	}
 	if info.Durable == "" && len(info.Caveats) == 0 {
 		p.add(db.Fact{Name: "durability", Value: "no promise about acknowledged writes is known", Level: db.Note, Advice: "a loss in a crash is not a violation"})

@@ -17,7 +17,7 @@ var _ db.Surveyed = (*Database)(nil)
 const quotaShare = 0.9
 
 // Survey implements db.Surveyed. etcd shows no clock.
-func (d *Database) Survey(ctx context.Context, _ db.Info) (s db.Survey, err error) {
+func (d *Database) Survey(ctx context.Context, info db.Info) (s db.Survey, err error) {
 	l, err := connectAny(ctx, d.nodes, 0)
 	if err != nil {
 		return s, err
@@ -28,8 +28,8 @@ func (d *Database) Survey(ctx context.Context, _ db.Info) (s db.Survey, err erro
 	}
 	s.Judge("nodes that answer", fmt.Sprintf("%d of %d in the URL", len(statuses), len(d.nodes)), len(statuses) < len(d.nodes), db.Warning,
 		"start the others, or take them out of the URL")
-	members := d.members(ctx, l)
-	s.Judge("members", fmt.Sprintf("%d", len(members)), len(members) == 1, db.Note, "the cluster does not survive the loss of its only member; three members survive the loss of one")
+	members := info.Setting("members")
+	s.Judge("members", members, strings.HasPrefix(members, "1:"), db.Note, "the cluster does not survive the loss of its only member; three members survive the loss of one")
 	leader := "none"
 	for _, status := range statuses {
 		if status.GetLeader() != 0 {

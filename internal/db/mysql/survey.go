@@ -31,15 +31,14 @@ var judged = []struct {
 	{"max_statement_time", above0, db.Note, "the server cancels longer statements, for example of a load; set it to 0"},
 	{"max_execution_time", above0, db.Note, "the server cancels longer reads, for example of a check; set it to 0"},
 	{"wait_timeout", short, db.Note, "the server ends idle sessions, as between the transactions of a low --rate; raise it"},
-	{"net_read_timeout", never, "", ""},
-	{"lock_wait_timeout", never, "", ""},
-	{"max_user_connections", never, "", ""},
+	{"net_read_timeout", nil, "", ""},
+	{"lock_wait_timeout", nil, "", ""},
+	{"max_user_connections", nil, "", ""},
 	{"local_infile", off, db.Note, "loads use INSERT, which is slower than LOAD DATA; set it to ON"},
 }
 
 func on(value string) bool     { return strings.EqualFold(value, "ON") || value == "1" }
 func off(value string) bool    { return strings.EqualFold(value, "OFF") || value == "0" }
-func never(string) bool        { return false }
 func above0(value string) bool { return number(value) > 0 }
 func short(value string) bool  { return number(value) < 60 }
 

@@ -23,17 +23,15 @@ var judged = []struct {
 	{"statement_timeout", limits, db.Note, "the server cancels longer statements, for example of a load; set it to 0 for this role"},
 	{"lock_timeout", limits, db.Note, "longer waits for a row lock fail and are tried again; set it to 0 for this role"},
 	{"transaction_timeout", limits, db.Note, "the server ends sessions with a longer transaction; set it to 0 for this role"},
-	{"idle_in_transaction_session_timeout", never, "", ""},
+	{"idle_in_transaction_session_timeout", nil, "", ""},
 	{"idle_session_timeout", limits, db.Note, "the server ends idle sessions, as between the transactions of a low --rate; set it to 0 for this role"},
-	{"superuser_reserved_connections", never, "", ""},
-	{"reserved_connections", never, "", ""},
+	{"superuser_reserved_connections", nil, "", ""},
+	{"reserved_connections", nil, "", ""},
 }
 
 func is(bad string) func(string) bool { return func(value string) bool { return value == bad } }
 
 func limits(value string) bool { return value != "0" }
-
-func never(string) bool { return false }
 
 // Survey implements db.Surveyed.
 func (d *Database) Survey(ctx context.Context, info db.Info) (db.Survey, error) {

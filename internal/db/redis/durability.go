@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"strings"
 
 	"stroppy/internal/db"
 )
@@ -25,12 +26,16 @@ func (d *Database) durability(info *db.Info, replicated bool) {
 			Quote: "WAIT does not make Redis a strongly consistent store",
 		})
 	}
-	if info.Setting("appendonly") == "no" {
+	value := func(name string) string { // without the remark
+		text, _, _ := strings.Cut(info.Setting(name), ":")
+		return text
+	}
+	if value("appendonly") == "no" {
 		info.Caveats = append(info.Caveats, db.Caveat{
 			Setting: "appendonly=no", Source: manual + "persistence/", Cure: "appendonly=yes",
 			Quote: "RDB is NOT good if you need to minimize the chance of data loss in case Redis stops working",
 		})
-	} else if fsync := info.Setting("appendfsync"); fsync == "everysec" || fsync == "no" {
+	} else if fsync := value("appendfsync"); fsync == "everysec" || fsync == "no" {
 		info.Caveats = append(info.Caveats, db.Caveat{
 			Setting: "appendfsync=" + fsync, Source: manual + "persistence/", Cure: "appendfsync=always",
 			Quote: "you may lose 1 second of data if there is a disaster",

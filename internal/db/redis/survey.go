@@ -45,7 +45,7 @@ func (d *Database) Survey(ctx context.Context, info db.Info) (s db.Survey, err e
 		s.Judge("last write of the append-only file", server["aof_last_write_status"], server["aof_last_write_status"] == "err", db.Warning,
 			"it failed, and the server refuses writes; see its log, and free space on its disk")
 	}
-	s.Judge("loading", server["loading"], server["loading"] == "1", db.Warning, "the server reads its data after a start; wait until it is ready")
+	s.Judge("loading", map[string]string{"0": "no", "1": "yes"}[server["loading"]], server["loading"] == "1", db.Warning, "the server reads its data after a start; wait until it is ready")
 	return s, d.surveyRights(ctx, l, &s)
 }
 

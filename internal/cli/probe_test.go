@@ -148,7 +148,7 @@ func TestProbeNamesMissingRights(t *testing.T) {
 	p.has(t, "right to create tables", "no", "warning", "GRANT CREATE ON SCHEMA public TO teller")
 	p = probed(t, as("teller", "&search_path=own"))
 	p.has(t, "right to create tables", "yes", "ok", "")
-	p.has(t, "search_path", "own", "ok", "")
+	p.has(t, "search_path", "own", "", "")
 	p = probed(t, as("reader", ""))
 	p.has(t, "schema", "none", "warning", "search_path names no schema")
 	p.has(t, "default_transaction_read_only", "on", "warning", "a run writes")
@@ -158,11 +158,10 @@ func TestProbeSeesPoolerAndStandby(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t)
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(server.Port()))
-	pooler, err := pgbouncer.Start(t.Context(), at, postgres.Superuser, map[string]string{"default_pool_size": "5", "ignore_startup_parameters": "search_path"})
+	pooler, err := pgbouncer.Start(t.Context(), at, postgres.Superuser, map[string]string{"default_pool_size": "5"})
 	pooler = started(t, "pgbouncer", pooler, err)
-	p := probed(t, pooler.URL("anybody", "postgres", "search_path=own"))
+	p := probed(t, pooler.URL("anybody", "postgres", ""))
 	p.has(t, "pooler", "pool_mode transaction", "note", "add prepare=true")
-	p.has(t, "search_path", `"$user", public`, "warning", "the URL asks for own and a pooler ignores that; run ALTER ROLE "+postgres.Superuser+" SET search_path = own")
 	p.has(t, "free connections", "not known", "", "")
 	p.measured(t, true)
 
@@ -174,7 +173,7 @@ func TestProbeSeesPoolerAndStandby(t *testing.T) {
 	if err := os.WriteFile(signal, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	giveTo(t, data, signal)
+	drivertest.GiveTo(t, data, signal)
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,11 @@ func (d *Database) Survey(ctx context.Context, info db.Info) (s db.Survey, err e
 		s.Add("database file", "%d bytes", size)
 	}
 	d.surveyAlarms(ctx, l, &s)
-	s.Judge("TLS", "none: this driver does not speak it", wire.Elsewhere(d.config.nodes...), db.Note, "others on the way can read the data; test in a network of your own")
+	encryption := wire.Encryption{Verified: !d.config.insecure}
+	if d.config.tls {
+		encryption.Protocol = "on"
+	}
+	encryption.Judge(&s, wire.Elsewhere(d.config.nodes...), "tls=true to the URL, and ca=FILE if the authority is private")
 	return s, nil
 }
 

@@ -54,11 +54,10 @@ func (d *Database) Survey(ctx context.Context, _ db.Info) (s db.Survey, err erro
 	if status, err := command(ctx, "connectionStatus"); err == nil {
 		s.Add("user", "%s", textAt(status, "authInfo", "authenticatedUsers", "0", "user"))
 	}
-	if d.config.tls.Get("tls") == "true" {
-		insecure := d.config.tls.Get("tlsInsecure") == "true"
-		s.Judge("TLS", map[bool]string{false: "on, certificate checked", true: "on, certificate not checked"}[insecure], insecure, db.Note, "another server can pose as this one; leave tlsInsecure out")
-	} else {
-		wire.Encryption{}.Judge(&s, wire.Elsewhere(d.config.servers...), "tls=true to the URL")
+	encryption := wire.Encryption{Verified: d.config.tls.Get("tlsInsecure") != "true"}
+	if len(d.config.tls) > 0 && d.config.tls.Get("tls") != "false" && d.config.tls.Get("ssl") != "false" {
+		encryption.Protocol = "on"
 	}
+	encryption.Judge(&s, wire.Elsewhere(d.config.servers...), "tls=true to the URL")
 	return s, nil
 }

@@ -69,11 +69,13 @@ func (d *Database) Survey(ctx context.Context, info db.Info) (s db.Survey, err e
 		if err != nil {
 			return err
 		}
-		encryption := wire.Encryption{Verified: d.address.hosts[c.host].TLSConfig == "true"}
+		host := d.address.hosts[c.host]
+		own := host.TLS != nil && (!host.TLS.InsecureSkipVerify || host.TLS.VerifyConnection != nil)
+		encryption := wire.Encryption{Verified: own || host.TLSConfig == "true"}
 		if cipher := status["ssl_cipher"]; cipher != "" {
 			encryption.Protocol = status["ssl_version"] + ", " + cipher
 		}
-		encryption.Judge(&s, wire.Elsewhere(d.address.hosts[c.host].Addr), "tls=true to the URL")
+		encryption.Judge(&s, wire.Elsewhere(host.Addr), "ssl-mode=VERIFY_IDENTITY to the URL")
 		if err := c.surveyVariables(&s, &info); err != nil {
 			return err
 		}

@@ -33,8 +33,5 @@ func (d *Database) SurveyWith(ctx context.Context, ask func(context.Context, *Co
 	return s, err
 }
 
-// Requested returns the value of a server's setting in the URL; empty: the URL does not set it.
-func (d *Database) Requested(setting string) string { return d.config.RuntimeParams[setting] }
-
 // Prepares reports whether the URL decides how statements are sent through a pooler.
 func (d *Database) Prepares() bool { return d.chosen }

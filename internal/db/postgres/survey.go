@@ -36,7 +36,7 @@ func limits(value string) bool { return value != "0" }
 // Survey implements db.Surveyed.
 func (d *Database) Survey(ctx context.Context, info db.Info) (db.Survey, error) {
 	return d.SurveyWith(ctx, func(ctx context.Context, c *pgwire.Control, s *db.Survey) error {
-		for _, part := range []func(context.Context, *pgwire.Control, *db.Survey, *db.Info) error{surveySettings, surveyReplication, d.surveyRights} {
+		for _, part := range []func(context.Context, *pgwire.Control, *db.Survey, *db.Info) error{surveySettings, surveyReplication, surveyRights} {
 			if err := part(ctx, c, s, &info); err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func surveyReplication(ctx context.Context, c *pgwire.Control, s *db.Survey, inf
 const rightsQuery = `SELECT quote_ident(current_user), (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
 	coalesce(quote_ident(current_schema()), ''), coalesce(has_schema_privilege(current_schema(), 'CREATE')::text, ''), current_setting('search_path')`
 
-func (d *Database) surveyRights(ctx context.Context, c *pgwire.Control, s *db.Survey, _ *db.Info) error {
+func surveyRights(ctx context.Context, c *pgwire.Control, s *db.Survey, _ *db.Info) error {
 	row, err := c.Row(ctx, rightsQuery)
 	if err != nil {
 		return err
@@ -127,9 +127,7 @@ func (d *Database) surveyRights(ctx context.Context, c *pgwire.Control, s *db.Su
 	} else {
 		s.Add("user", "%s", user)
 	}
-	asked := d.Requested("search_path")
-	s.Judge("search_path", path, asked != "" && asked != path, db.Warning,
-		fmt.Sprintf("the URL asks for %s and a pooler ignores that; run ALTER ROLE %s SET search_path = %s", asked, user, asked))
+	s.Add("search_path", "%s", path)
 	if schema == "" {
 		s.Judge("schema", "none", true, db.Warning, "search_path names no schema that exists and this user may use; create one, or add search_path=NAME to the URL")
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEachTransactionConnects checks that a run with -C opens a session of the server for each transaction, that the
-// run is valid, and that the report has the time to connect.
+// TestEachTransactionConnects checks that a run with -C opens a session of the server for each transaction. The run
+// must be valid, and its report has the time to connect.
 func TestEachTransactionConnects(t *testing.T) {
 	t.Parallel()
 	url := startPostgres(t).URL()

@@ -13,7 +13,7 @@ type Surveyed interface {
 	Survey(ctx context.Context, info Info) (Survey, error)
 }
 
-// Survey is what a server tells about itself and about the connection to it.
+// Survey holds the facts about a server and about the connection to it.
 type Survey struct {
 	Facts []Fact
 	Clock *Clock // nil: the server shows no clock
@@ -26,7 +26,7 @@ type Fact struct {
 	Name  string   `json:"name"`
 	Value string   `json:"value"`
 	Level Severity `json:"level,omitempty"` // what the value means for a run
-	// Advice says what follows from the value and what to change, without a period at the end.
+	// Advice holds the consequence of the value and what to change, without a period at the end.
 	Advice string `json:"advice,omitempty"`
 }
 

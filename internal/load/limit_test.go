@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestLateTransactionsAreSkipped checks that transactions that are later than the limit before they are sent are never
-// sent, that slow ones are counted, and that nothing is counted twice.
+// TestLateTransactionsAreSkipped checks that a transaction is never sent if it is later than the limit by then. Slow
+// transactions are counted, and nothing is counted twice.
 func TestLateTransactionsAreSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -21,8 +21,8 @@ func TestLateTransactionsAreSkipped(t *testing.T) {
 			return takes(time.Millisecond)(ctx, tx)
 		}}
 		r, list, err := newDrill(t, Options{Plan: constant(100), Duration: 5 * time.Second, Warmup: time.Second, LatencyLimit: 95 * time.Millisecond}, stalls).run(t.Context())
-		// The 150th is due at 1.49 s (1.495 s) and ends a second later. Of the 100 that are due meanwhile, 90 or 91 are
-		// later than the limit; the others wait in a queue that drains at 1 ms each.
+		// The 150th is due at 1.49 s (1.495 s) and ends a second later. Meanwhile 100 are due, and 90 or 91 of them
+		// are later than the limit. The others wait in a queue that drains at 1 ms each.
 		if err != nil || r.Skipped < 89 || r.Skipped > 92 || r.Shed != r.Skipped || uint64(len(list))+r.Skipped != 500 || r.Backlog != 0 || r.WarmupUnsent != 0 {
 			t.Fatalf("%d transactions, %d shed, %d skipped, backlog %d, %d of the warm-up, %v", len(list), r.Shed, r.Skipped, r.Backlog, r.WarmupUnsent, err)
 		}
@@ -69,8 +69,8 @@ func TestCountIncludesSkipped(t *testing.T) {
 	})
 }
 
-// TestEachTransactionHasAConnection checks that connections are opened before each transaction, that a closed loop does
-// not count the time in the latency, and that a failed connection is tried again.
+// TestEachTransactionHasAConnection checks that a connection is opened before each transaction, and that a failed one is
+// tried again. The latency of a closed loop does not include the time to connect.
 func TestEachTransactionHasAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &standIn{attempt: takes(time.Millisecond)}

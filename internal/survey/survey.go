@@ -42,7 +42,7 @@ type RoundTrip struct {
 }
 
 // Take surveys an open database. It returns an error only if the database does not answer the first question.
-// What it does not answer later becomes a fact.
+// A later question without an answer becomes a fact.
 func Take(ctx context.Context, database db.Database) (*Page, error) {
 	info, err := database.Info(ctx)
 	if err != nil {

@@ -227,7 +227,7 @@ func (l *link) surveyRights(s *db.Survey) error {
 	return nil
 }
 
-// covers reports whether a privilege on an object of SHOW GRANTS, such as `bank\_%`.*, holds in a database.
+// covers reports whether a privilege on an object of SHOW GRANTS, such as `shop\_%`.*, holds in a database.
 func covers(object, database string) bool {
 	pattern, ok := strings.CutSuffix(object, ".*")
 	if !ok {

@@ -734,7 +734,7 @@ func (d *Drive) staged() bool { return strings.Contains(d.RatePlan, " for ") }
 // behind reports whether the load phase did not follow the requested rate. Then work was shed, or the end
 // left more than a short pause does and more than one transaction per client.
 func (d *Drive) behind() bool {
-	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
+	return d.Shed > d.skipped() || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
 }
 
 // follower names who could not follow a rate: the database, unless the client or its machine was too slow.

@@ -153,7 +153,7 @@ var habits = []struct {
 	{[]string{"table-size", "table_size", "recordcount", "s"}, "accounts", "how much is loaded is --accounts"},
 	{[]string{"j"}, "clients", "there are no threads to choose: clients are given with -c, such as -c 16"},
 	{[]string{"S"}, "preset", "reads alone are `stroppy run kv --preset ycsb-c`"},
-	{[]string{"M"}, "mode", "statements are prepared already; how they travel is --mode: pipelined, interactive or procedure"},
+	{[]string{"M", "protocol"}, "mode", "statements are prepared already; how they travel is --mode: pipelined, interactive or procedure"},
 	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; a port stands in --db"},
 }
 

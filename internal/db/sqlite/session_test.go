@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
-	"stroppy/internal/db/sqltest"
 	"stroppy/internal/db/sqlite"
+	"stroppy/internal/db/sqltest"
 )
 
 // constrained creates a table for each kind of constraint.

@@ -18,11 +18,12 @@ var _ db.Surveyed = (*Database)(nil)
 // Survey implements db.Surveyed.
 func (d *Database) Survey(ctx context.Context, info db.Info) (s db.Survey, err error) {
 	const op = "ask for the state"
-	l, server, err := d.ask(ctx, op)
+	_, server, err := d.ask(ctx, op)
 	if err != nil {
 		return s, err
 	}
-	if l, err = d.primary(ctx); err != nil {
+	l, err := d.primary(ctx)
+	if err != nil {
 		return s, err
 	}
 	defer l.close()

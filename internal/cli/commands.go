@@ -115,7 +115,7 @@ func (a *app) drive(command string, config *session.Config, dry bool) error {
 		servers.Fail(a.Reasons(err)[0])
 		return err
 	}
-	err = errors.Join(a.finish(result, dir, config.JSON, config.NoCheck || result.Measured), err)
+	err = errors.Join(a.finish(result, dir, config.JSON, config.NoCheck), err)
 	servers.End(dir)
 	return err
 }
@@ -125,7 +125,7 @@ func (a *app) drive(command string, config *session.Config, dry bool) error {
 func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) error {
 	unshown := a.print(result, dir, asJSON) // the page is made even if the terminal was closed
 	a.Page(dir, asJSON)
-	err := judgement(result, unasked)
+	err := judgement(result, unasked || result.Measured)
 	if unshown != nil {
 		return errors.Join(err, unshown)
 	}

@@ -239,7 +239,7 @@ func TestReasonNamesTheClaim(t *testing.T) {
 			}
 			r := new(report.Result)
 			c := &conductor{result: r, expect: isolation.SnapshotIsolation}
-			c.decide(results, 1)
+			c.decide(results, 1, "")
 			if r.Verdict != verdict || !strings.Contains(r.Reason, isolation.SnapshotIsolation.String()) {
 				t.Errorf("%v of %v: %s: %s", status, names, r.Verdict, r.Reason)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"stroppy/internal/check"
@@ -12,20 +13,12 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
-	"stroppy/internal/workload"
 )
 
 // judge downloads the end state, makes the checks and writes the verdict.
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
-	unproved := ""
-	if w, ok := c.o.Workload.(workload.Unproved); ok {
-		unproved = w.Unproved()
-	}
 	switch {
-	case unproved != "":
-		r.Measured, r.Reason = true, endedEarly(r.Drive)+unproved
-		return nil
 	case c.o.Plan.NoCheck:
 		r.Reason = endedEarly(r.Drive) + c.o.Unchecked
 		return nil
@@ -33,8 +26,10 @@ func (c *conductor) judge(ctx context.Context) error {
 		r.Reason = endedEarly(r.Drive) + fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
 		return nil
 	}
-	if err := c.gather(ctx); err != nil {
-		return err
+	if c.unproved(c.o.Workload.Header()) == "" { // otherwise there is no end state
+		if err := c.gather(ctx); err != nil {
+			return err
+		}
 	}
 	return c.verify(ctx, []string{c.o.Dir.Path}, func(results []check.Result) ([]check.Result, error) {
 		header, err := Header(c.o.Dir.Path)
@@ -45,6 +40,14 @@ func (c *conductor) judge(ctx context.Context) error {
 		faults, err := c.judgeFaults(header)
 		return append(results, faults...), err
 	}, func(reason string) string { return endedEarly(r.Drive) + reason })
+}
+
+// unproved returns the reason why nothing of a recording is checked, or an empty string.
+func (c *conductor) unproved(h history.Header) string {
+	if c.o.Spec.Unproved == nil {
+		return ""
+	}
+	return c.o.Spec.Unproved(h)
 }
 
 // volatile reports whether the database keeps nothing.
@@ -78,8 +81,12 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	if err != nil {
 		return err
 	}
+	unproved := ""
+	if header, err := Header(dirs[0]); err == nil {
+		unproved = c.unproved(header)
+	}
 	c.result.Checks = report.Checks(results, c.speaker())
-	c.decide(results, checked.Committed)
+	c.decide(results, checked.Committed, unproved)
 	c.results, c.qualify = results, qualify
 	c.result.Reason = qualify(c.result.Reason)
 	if c.result.Violations, err = found.keep(ctx, Directory{Path: c.o.Dir.Path}, dirs, results); err == nil {
@@ -171,11 +178,17 @@ func keepEnd(dir string, download func(*history.EndWriter) error) error {
 }
 
 // decide writes the verdict and its reason into the result. A run in which
-// nothing was committed proves nothing, however valid its checks.
-func (c *conductor) decide(results []check.Result, committed uint64) {
+// nothing was committed proves nothing, however valid its checks. unproved is the reason why the workload checks
+// nothing, or empty: then faults alone can fail.
+func (c *conductor) decide(results []check.Result, committed uint64, unproved string) {
 	verdict := check.Verdict(results)
 	c.result.Cause = nil
+	c.result.Measured = unproved != "" && !slices.ContainsFunc(results, func(r check.Result) bool {
+		return r.Required && r.Status != check.Valid && r.Status != check.NotApplicable
+	})
 	switch {
+	case c.result.Measured:
+		verdict, c.result.Reason = check.Unknown, unproved
 	case verdict == check.Valid && committed == 0:
 		verdict = check.Unknown
 		c.result.Reason = fmt.Sprintf("Nothing was committed, and a run in which nothing happened proves nothing (claim: %s).", c.expect)

@@ -157,7 +157,7 @@ func TestUnclaimedViolationIsReported(t *testing.T) {
 	} {
 		r := new(report.Result)
 		c := &conductor{result: r, expect: isolation.ReadCommitted}
-		c.decide(append(tc.results, result(check.Total, check.Valid, true)), 7)
+		c.decide(append(tc.results, result(check.Total, check.Valid, true)), 7, "")
 		if r.Verdict != "valid" || !strings.HasSuffix(r.Reason, tc.says) {
 			t.Errorf("%q does not end in %q", r.Reason, tc.says)
 		}

@@ -42,6 +42,9 @@ type Spec struct {
 	// CheckPart makes the checks of some transactions of a recording that goes on: what they
 	// show is a violation in the whole one too.
 	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)
+	// Unproved returns a sentence that gives the reason why nothing of a recording is checked, or an empty string. A nil
+	// Unproved means that something always is.
+	Unproved func(h history.Header) string
 	// Words are the nouns of its sentences about findings.
 	Words check.Words
 	// Unsafe is the way of writing that loses updates below snapshot isolation; nil: it has none.
@@ -104,12 +107,6 @@ type Counted interface{ DefaultCount() uint64 }
 // Attended is satisfied by a Config whose runs have clients in the background, each with a
 // connection of its own.
 type Attended interface{ BackgroundClients() int }
-
-// Unproved is satisfied by a Workload that some settings turn into a measurement alone.
-type Unproved interface {
-	// Unproved returns a sentence that gives the reason why nothing is checked, or an empty string.
-	Unproved() string
-}
 
 // Recalled is satisfied by a Workload whose data say nothing of a run without its recording. Recall is called before
 // AttachReadOnly.

@@ -109,14 +109,6 @@ func (w *Script) parse() (err error) {
 // Claim implements workload.Workload.
 func (w *Script) Claim() db.Claim { return w.claim }
 
-// Unproved implements workload.Unproved.
-func (w *Script) Unproved() string {
-	if w.receipts != nil {
-		return ""
-	}
-	return "Measured; nothing was checked, because the scripts have no receipts."
-}
-
 // Load implements workload.Workload: it runs the statements of the file of --init.
 func (w *Script) Load(ctx context.Context, progress func(done, total uint64)) (loaded workload.Loaded, err error) {
 	started := time.Now()

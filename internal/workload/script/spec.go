@@ -25,9 +25,15 @@ func Spec() workload.Spec {
 	return recording.Checked(workload.Spec{
 		Words: words(),
 		Name:  Name, About: "your own SQL, in pgbench's script files; with receipts, no transaction is lost or applied twice",
-		Data:    "receipts of scripts",
-		Config:  func() workload.Config { return new(Config) },
-		Loaded:  func(history.Header) map[string]string { return nil },
+		Data:   "receipts of scripts",
+		Config: func() workload.Config { return new(Config) },
+		Loaded: func(history.Header) map[string]string { return nil },
+		Unproved: func(h history.Header) string {
+			if withReceipts([]history.Header{h}) {
+				return ""
+			}
+			return "Measured; nothing was checked, because the scripts have no receipts."
+		},
 		Objects: func(history.Header) workload.Objects { return receiptTableName{} },
 		Format:  workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) }),
 	}, declared(), checks)

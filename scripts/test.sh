@@ -188,7 +188,7 @@ seeds)
 	[ -z "${STROPPY_TEST_VERSIONS-}" ] || mysql="-mysql=$STROPPY_TEST_VERSIONS/mysql-9.7/bin"
 	go run ./tools/seeds -stroppy "$scratch/stroppy" ${mysql:+"$mysql"} "$@" || status=1
 	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1 STROPPY_TEST_DOCUMENTS=seeds
-	tests "./internal ./internal/dbtest ./internal/check/... ./internal/cluster/mysql" -count 1 -timeout 2h
+	tests "./internal ./internal/dbtest ./internal/check/... ./internal/script ./internal/cluster/mysql" -count 1 -timeout 2h
 	tests ./internal/cli -count 1 -run '^TestNothingLeft$'
 	;;
 verified)

@@ -321,12 +321,17 @@ func newShell(t *testing.T, stroppy string, shared *sharedPostgres) *shell {
 	t.Helper()
 	s := &servers{t: t, postgres: shared, started: map[string]error{}}
 	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}, held: map[string]bool{}}
-	scenarios, err := filepath.Abs("../scenarios")
-	if err == nil {
-		err = os.Symlink(scenarios, filepath.Join(sh.dir, "scenarios"))
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"scenarios", "docs/examples"} {
+		source, err := filepath.Abs("../" + folder)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(sh.dir, folder)), 0o755)
+		}
+		if err == nil {
+			err = os.Symlink(source, filepath.Join(sh.dir, folder))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "STROPPY_") && !strings.HasPrefix(entry, "PG") {

@@ -158,7 +158,7 @@ func TestAttachRefusesOtherSeedOrSize(t *testing.T) {
 			return err
 		}
 		none := wantError[*dataset.StateError](t, attach(nil))
-		if !strings.Contains(none.Error(), "run `stroppy pop` first") {
+		if !strings.Contains(none.Error(), "run `stroppy load` first") {
 			t.Errorf("without a bank: %v", none)
 		}
 		mustLoad(t, newBank(t, database, nil))

@@ -94,7 +94,8 @@ func (h *Handshake) begin(ctx context.Context) (conn *tls.Conn, wanted bool, err
 		if len(h.Config.Certificates) == 0 {
 			return new(tls.Certificate), nil
 		}
-		return &h.Config.Certificates[0], nil // whether the server names its authority or not, so that it says why
+		// The server may not name its authority. It then refuses the certificate with a reason.
+		return &h.Config.Certificates[0], nil
 	}
 	conn = tls.Client(plain, c)
 	if err := conn.HandshakeContext(ctx); err != nil {

@@ -19,9 +19,12 @@ type statements struct {
 func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 	t.at = make([]*db.Statement, len(s.Steps))
 	open, counted := false, false // in a transaction, which is counted in parts
+	begun, branches := 0, false   // the line of the latest BEGIN, and whether the order of steps may differ
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		switch step.Op {
+		case script.JumpUnless:
+			branches = true
 		case script.StartPipeline:
 			counted = false
 		case script.Execute:
@@ -31,7 +34,7 @@ func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 			}
 			switch q.Control {
 			case script.Begin:
-				open, counted = true, false
+				open, counted, begun = true, false, step.Line
 			case script.Commit, script.Rollback:
 				open = false
 			default:
@@ -46,6 +49,9 @@ func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 				counted = true
 			}
 		}
+	}
+	if open && !branches { // otherwise the run finds out
+		return t, fmt.Errorf("%s:%d: the transaction has no end: write COMMIT at its end", s.Name, begun)
 	}
 	return t, nil
 }

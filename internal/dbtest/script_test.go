@@ -16,9 +16,11 @@ import (
 	"stroppy/internal/workload/script"
 )
 
-// The scripts of a cell: a shop with stock and orders, whose tables are made by the load phase.
+// The scripts of a cell: a shop with stock and orders, whose tables the load phase makes anew.
 const (
 	shopTables = `
+DROP TABLE IF EXISTS shop_stock;
+DROP TABLE IF EXISTS shop_order;
 CREATE TABLE shop_stock (item INTEGER PRIMARY KEY, stock INTEGER NOT NULL, price DECIMAL(10, 2) NOT NULL, note VARCHAR(40));
 CREATE TABLE shop_order (item INTEGER NOT NULL, client INTEGER NOT NULL, part DOUBLE PRECISION, note VARCHAR(40));
 INSERT INTO shop_stock VALUES (1, 100000, 1.50, 'why?'), (2, 100000, 2.25, 'it''s'), (3, 100000, 10, NULL);
@@ -79,12 +81,11 @@ COMMIT;
 SELECT count(*) FROM shop_stock;
 `
 
-// newShop binds scripts to a database. Its load makes the tables of the shop, also if they are there.
+// newShop binds scripts to a database.
 func newShop(t *testing.T, database db.Database, text string) *script.Script {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tables.sql")
-	tables := "DROP TABLE IF EXISTS shop_stock; DROP TABLE IF EXISTS shop_order;" + shopTables
-	if err := os.WriteFile(path, []byte(tables), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(shopTables), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w, err := script.New(database, script.Config{

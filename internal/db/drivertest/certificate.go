@@ -7,12 +7,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -101,17 +99,6 @@ func (a *Authority) Revoke(name string, files ...string) (list string) {
 	signed, err := x509.CreateRevocationList(rand.Reader, template, a.certificate, a.key)
 	Must(a.t, err)
 	return a.write(name, "X509 CRL", signed)
-}
-
-// GiveTo gives files to the owner of a folder, and makes them unreadable for others.
-func GiveTo(t testing.TB, folder string, paths ...string) {
-	t.Helper()
-	info, err := os.Stat(folder)
-	Must(t, err)
-	owner := info.Sys().(*syscall.Stat_t)
-	for _, path := range paths {
-		Must(t, errors.Join(os.Chmod(path, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))))
-	}
 }
 
 // Certificate writes a self-signed certificate for 127.0.0.1 and its key, so only a client that has the certificate

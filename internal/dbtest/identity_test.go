@@ -106,6 +106,29 @@ func TestRunIsRefusedOnChangedData(t *testing.T) {
 	})
 }
 
+// TestRunAcceptsDataBeyondTheCensus checks the second run on records whose bytes exceed what a census reads.
+func TestRunAcceptsDataBeyondTheCensus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it loads 70 MB; the full tier runs it")
+	}
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "a.db") + "?synchronous=off" },
+		"postgres": newPostgresDatabase,
+		"mariadb":  func(t *testing.T) string { _, url := openSharedMariaDB(t); return url },
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := open(t)
+			if code, verdict, last := driven(t, url, "kv", "--records", "70000"); code != 0 {
+				t.Fatalf("the first run: exit code %d, %s: %s", code, verdict, last)
+			}
+			if _, verdict, last := driven(t, url, "kv", "--no-load"); verdict == "" || verdict == "invalid" {
+				t.Errorf("the second run is %q: %s", verdict, last)
+			}
+		})
+	}
+}
+
 // TestTPCBAcceptsTablesRecreatedByPgbench checks that a run describes the current tables, not the tables of an earlier
 // run.
 func TestTPCBAcceptsTablesRecreatedByPgbench(t *testing.T) {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -203,7 +204,10 @@ func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) 
 			t.part.Whole = false
 			return nil
 		}
-		return t.row(row)
+		if err := t.row(row); !errors.Is(err, errCensusFull) {
+			return err
+		}
+		return nil // the rest is read too, because the session is needed again
 	}))
 	if err == nil && !p.Whole {
 		if l.Key == "" { // the rows read may be any of them

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Access selects a Kubernetes cluster and a namespace in it.
@@ -50,6 +51,23 @@ const (
 	queries, burst = 50, 100
 )
 
+// limiter limits requests. A request that would wait beyond its deadline was never sent: its error is a time-out, so
+// that wait.Retry prefers the error of the request before.
+type limiter struct{ flowcontrol.RateLimiter }
+
+func (l limiter) Wait(ctx context.Context) error {
+	err := l.RateLimiter.Wait(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return unsent{err}
+}
+
+type unsent struct{ error }
+
+func (unsent) Timeout() bool   { return true }
+func (u unsent) Unwrap() error { return u.error }
+
 // Connect finds the API server and returns when the server has accepted the credentials. The error is one sentence.
 func Connect(ctx context.Context, a Access) (*API, error) {
 	fail := func(err error) error { return fmt.Errorf("connect to Kubernetes: %w", err) }
@@ -60,7 +78,8 @@ func Connect(ctx context.Context, a Access) (*API, error) {
 	if err != nil {
 		return nil, fail(noConfig(a, rules, err))
 	}
-	config.QPS, config.Burst, config.UserAgent = queries, burst, manager
+	config.UserAgent = manager
+	config.RateLimiter = limiter{flowcontrol.NewTokenBucketRateLimiter(queries, burst)}
 	config.WarningHandler = rest.NoWarnings{} // they would appear among the lines of the run
 	namespace, _, err := loader.Namespace()
 	if err != nil {

@@ -185,12 +185,20 @@ func (r *resolved) writersOf(low, high uint32) writers {
 		row[key+1] += row[key]
 	}
 	w := writers{all: make([]uint32, to-from), row: make([]uint32, r.keys+1)}
-	for t := r.first[low]; t < r.first[high]; t++ { // in order, so that the list of each key is sorted
-		for _, key := range r.writeKey[r.writeRow[t]:r.writeRow[t+1]] {
-			w.all[row[key]] = t
-			row[key]++
+	lists := 0
+	for s := low; s < high; s++ {
+		for t := r.first[s]; t < r.first[s+1]; t++ { // in order, so that the list of each key is sorted
+			for _, key := range r.writeKey[r.writeRow[t]:r.writeRow[t+1]] {
+				at := row[key]
+				if row[key]++; w.row[key] != s+1 { // until the lists are made, the last session that wrote the key
+					w.row[key] = s + 1
+					lists++
+				}
+				w.all[at] = t
+			}
 		}
 	}
+	w.lists = make([]writerList, 0, lists)
 	at := uint32(0)
 	for key := range r.keys { // row[key] is now the end of the key's lists
 		w.row[key] = uint32(len(w.lists))

@@ -46,9 +46,9 @@ func (g *gathering) count(parts []part) (total int) {
 		for j := range p.operations {
 			switch o := &p.operations[j]; {
 			case o.transaction != abortedTransaction:
-				g.counts[numbers[o.session]]++
+				g.counts[numbers[o.session()]]++
 				total++
-			case o.write:
+			case o.write():
 				g.history.Aborted = append(g.history.Aborted, sessions.Op{Key: o.key, Value: o.value, Line: base + o.line, Write: true})
 			}
 		}
@@ -76,14 +76,16 @@ func (g *gathering) place(parts []part, total int) error {
 			if o.transaction == abortedTransaction {
 				continue
 			}
-			n := &next[g.numbers[i][o.session]]
-			h.Ops[*n] = sessions.Op{Key: o.key, Value: o.value, Line: base + o.line, Write: o.write}
+			n := &next[g.numbers[i][o.session()]]
+			h.Ops[*n] = sessions.Op{Key: o.key, Value: o.value, Line: base + o.line, Write: o.write()}
 			transactions[*n] = o.transaction
 			*n++
 		}
 		base += p.lines
 		p.operations = nil
 	}
+	h.Transactions = make([]sessions.Transaction, 0, g.transactions(transactions))
+	h.Sessions = make([]sessions.Session, 0, len(g.names))
 	seen := newNames(total)
 	from := 0
 	for s, n := range g.counts {
@@ -106,6 +108,16 @@ func (g *gathering) place(parts []part, total int) error {
 		h.Sessions = append(h.Sessions, sessions.Session{Name: g.names[s], End: len(h.Transactions)})
 	}
 	return nil
+}
+
+// transactions counts the transactions, by the names of the operations' transactions.
+func (g *gathering) transactions(names []int64) (count int) {
+	for i, name := range names {
+		if i == 0 || name != names[i-1] {
+			count++
+		}
+	}
+	return count
 }
 
 // names is a set of transaction names: a bit set for small ones, which are most.

@@ -17,10 +17,12 @@ import (
 // operation is a line of the file.
 type operation struct {
 	key, value, transaction int64
-	session                 uint32 // an index of the part's sessions
+	kind                    uint32 // twice an index of the part's sessions, plus 1 for a write
 	line                    uint32 // counted in the part, from 1
-	write                   bool
 }
+
+func (o *operation) session() uint32 { return o.kind >> 1 }
+func (o *operation) write() bool     { return o.kind&1 == 1 }
 
 // part is the content of a part of the file.
 type part struct {
@@ -166,10 +168,11 @@ func (p *part) line(text []byte) error {
 	if session < 0 || transaction < abortedTransaction {
 		return p.wrong(fmt.Sprintf("%q has a negative session or transaction, and only the transaction of an aborted write is -1", text))
 	}
-	p.operations = append(p.operations, operation{
-		key: numbers[0], value: numbers[1], transaction: transaction,
-		session: p.session(session), line: p.lines, write: text[0] == 'w',
-	})
+	kind := p.session(session) << 1
+	if text[0] == 'w' {
+		kind++
+	}
+	p.operations = append(p.operations, operation{key: numbers[0], value: numbers[1], transaction: transaction, kind: kind, line: p.lines})
 	return nil
 }
 

@@ -37,6 +37,7 @@ const (
 	Strict       = "strict"
 	Audits       = "audits"
 	Limit        = "limit"
+	Invariants   = "invariants"
 )
 
 // Result is the outcome of one check with its reasons.

@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -52,7 +53,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.Code
-	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*dataset.ChangedError)), errors.As(err, new(*run.UnusableError)):
+	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*dataset.ChangedError)), errors.As(err, new(*run.UnusableError)),
+		errors.As(err, new(*workload.UsageError)):
 		return exit.Usage
 	}
 	return exit.Failed

@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/invariants"
 	"stroppy/internal/db"
 	language "stroppy/internal/script"
 	"stroppy/internal/workload"
@@ -29,6 +31,7 @@ INSERT INTO shop_stock VALUES (1, 100000, 1.50, 'why?'), (2, 100000, 2.25, 'it''
 \set item random(1, 3)
 \set part random_gaussian(1, 1000, 3) / 7.0
 \set big :item > 2
+\set sold 1
 BEGIN;
 SELECT stock AS remaining, price, note FROM shop_stock WHERE item = :item \gset before_
 UPDATE shop_stock SET stock = stock - 1 WHERE item = :item;
@@ -55,9 +58,18 @@ func scriptCell(mode string, count int) cell {
 				t.Fatal(err)
 			}
 		}
-		code, v, why := program(t, script.Name, "--db", address, "--count", strconv.Itoa(count), "--clients", "4", "--mode", mode,
-			"--init", filepath.Join(dir, "tables.sql"), "-f", filepath.Join(dir, "order.sql@4"), "-f", filepath.Join(dir, "report.sql"))
-		if code != 0 || v.Verdict != "valid" || v.status("durable") != "valid" {
+		expected := []string{
+			"--audit-interval", "30ms",
+			"--invariant", "items: unchanged: SELECT sum(price) FROM shop_stock",
+			"--invariant", "orphans: empty: SELECT o.item FROM shop_order o LEFT JOIN shop_stock s ON s.item = o.item WHERE s.item IS NULL",
+			"--invariant", "books: equal: SELECT item, 100000 - stock FROM shop_stock WHERE stock < 100000;" +
+				"SELECT item, count(*) FROM shop_order GROUP BY item",
+			"--invariant", "kinds: 3: SELECT count(*) FROM shop_stock",
+			"--invariant", "sold: sum(:sold): SELECT count(*) FROM shop_order",
+		}
+		code, v, why := program(t, script.Name, append(expected, "--db", address, "--count", strconv.Itoa(count), "--clients", "4", "--mode", mode,
+			"--init", filepath.Join(dir, "tables.sql"), "-f", filepath.Join(dir, "order.sql@4"), "-f", filepath.Join(dir, "report.sql"))...)
+		if code != 0 || v.Verdict != "valid" || v.status("durable") != "valid" || v.status("invariants") != "valid" {
 			t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
 		}
 	}}
@@ -82,15 +94,19 @@ SELECT count(*) FROM shop_stock;
 `
 
 // newShop binds scripts to a database.
-func newShop(t *testing.T, database db.Database, text string) *script.Script {
+func newShop(t *testing.T, database db.Database, text string, change ...func(*script.Config)) *script.Script {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tables.sql")
 	if err := os.WriteFile(path, []byte(shopTables), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w, err := script.New(database, script.Config{
+	config := script.Config{
 		Clients: 8, Seed: 7, Init: path, Files: []language.File{{Name: "sale.sql", Text: text, Weight: 1}},
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	w, err := script.New(database, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,5 +164,38 @@ func TestScriptPlantedBugsAreFound(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestInvariantsFindLostCommits checks that a sum over committed transactions finds commits that were lost although they
+// were acknowledged, and no wrong answer if outcomes are unknown.
+func TestInvariantsFindLostCommits(t *testing.T) {
+	t.Parallel()
+	list, err := invariants.Parse("sold: sum(:sold): SELECT count(*) FROM shop_order\n" +
+		"books: equal: SELECT 300000 - sum(stock) FROM shop_stock; SELECT count(*) FROM shop_order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale := strings.Replace(shopSale, "BEGIN;", "\\set sold 1\nBEGIN;", 1)
+	for _, c := range []struct {
+		faults, receipts string
+		want             check.Status
+	}{
+		{"lost-ack commit 0.05", "false", check.Invalid},
+		{"lost-ack commit 0.05", "true", check.Invalid},
+		{"refuse commit 0.2; refuse statement 0.1; refuse begin 0.1", "false", check.Valid},
+		{"lose commit 0.05; cut commit 0.05", "true", check.Valid},
+		{"lose commit 0.05; cut commit 0.05", "false", check.Unknown},
+	} {
+		t.Run(c.faults+" receipts="+c.receipts, func(t *testing.T) {
+			t.Parallel()
+			in, database, _ := wrapped(t, openSQLite(t), "seed 5; "+c.faults)
+			r := driveFaulty(t, in, database, newShop(t, database, sale, func(config *script.Config) {
+				config.Invariants, config.Receipts, config.AuditInterval = list, c.receipts, 5*time.Millisecond
+			}), 600)
+			if result := r.status(check.Invariants); result.Status != c.want {
+				t.Errorf("the invariants are %v: %s", result.Status, result.Detail)
+			}
+		})
 	}
 }

@@ -41,6 +41,10 @@ func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-w.timer.C:
 		return true
+	case <-w.wake:
+		w.timer.Stop()
+		w.woken = true
+		return true
 	case <-ctx.Done():
 		w.timer.Stop()
 		return false

@@ -41,6 +41,8 @@ type Background struct {
 	Client Client
 	Every  time.Duration
 	After  time.Duration // from the start of the load phase to the first one
+	// Wake, if not nil, makes the next transaction begin at once, or after the one that is running.
+	Wake chan struct{}
 }
 
 // ErrAlreadyApplied is returned by Attempt, possibly wrapped, if the ledger has the transaction's own ID although every

@@ -69,7 +69,8 @@ func New(options Options) *Driver {
 	}
 	for i, b := range options.Background {
 		d.workers = append(d.workers, newWorker(d, options.all()+i, b.Client, b.Every))
-		d.workers[len(d.workers)-1].after = b.After
+		own := d.workers[len(d.workers)-1]
+		own.after, own.wake = b.After, b.Wake
 	}
 	return d
 }

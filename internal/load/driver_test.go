@@ -354,6 +354,32 @@ func TestBackgroundRunsBesideAndDoesNotCount(t *testing.T) {
 	})
 }
 
+// TestBackgroundIsWoken checks that a background client runs at once when it is woken, also shortly before the end. The
+// interval then begins anew.
+func TestBackgroundIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		audit, wake := &standIn{kind: kindAudit, number: 1}, make(chan struct{}, 1)
+		o := Options{Duration: 10 * time.Second, Background: []Background{{Client: audit, Every: 4 * time.Second, Wake: wake}}}
+		d := newDrill(t, o, &standIn{attempt: takes(100 * time.Millisecond)})
+		for _, at := range []time.Duration{2 * time.Second, 7 * time.Second, 9 * time.Second} {
+			time.AfterFunc(at, func() { wake <- struct{}{} })
+		}
+		_, list, err := d.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var due []int64
+		for _, tx := range list {
+			if tx.Kind == kindAudit {
+				due = append(due, tx.Due/1e9)
+			}
+		}
+		if want := []int64{0, 2, 6, 7, 9}; !slices.Equal(due, want) {
+			t.Errorf("audits were due at %v, want %v", due, want)
+		}
+	})
+}
+
 func TestBackgroundStopsWithTheCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		audit := &standIn{kind: kindAudit, number: 1, attempt: takes(700 * time.Millisecond)}

@@ -20,6 +20,7 @@ type worker struct {
 	number   int // of the history client
 	every    time.Duration
 	after    time.Duration // from the beginning to the first transaction of a background client
+	wake     chan struct{} // of a background client, or nil
 	log      *history.ClientWriter
 	recorder *stats.Recorder // nil in the background
 	random   *rand.Rand
@@ -50,6 +51,7 @@ type worker struct {
 	outage  int    // fruitless contacts in a row
 	down    bool   // no answer since the database was lost
 	broken  bool   // the session must be Reset
+	woken   bool   // wake ended the latest sleep
 	cut     bool   // transactions were left when stopping was done
 	warm    bool   // what has been admitted goes beyond the warm-up
 	early   uint64 // shed of those that were due in the warm-up; known once warm
@@ -147,13 +149,19 @@ func (w *worker) start() bool {
 		if due < never || w.driver.end < never { // otherwise all of the count have come
 			w.cut = !w.wait(w.driver.end)
 		}
-		return false
+		if w.cut || w.wake == nil || w.last >= w.driver.end {
+			return false
+		}
+		due, w.next = w.last, w.last
 	}
 	w.tx = history.Transaction{Ops: w.tx.Ops[:0], Elements: w.tx.Elements[:0], Broken: w.tx.Broken[:0]}
 	w.client.Next(&w.tx)
 	w.free = due >= w.last
 	if w.cut = due > w.last && !w.wait(due); w.cut {
 		return false
+	}
+	if w.wake != nil && w.last < due {
+		due, w.next = w.last, w.last
 	}
 	if w.driver.options.Reconnect && w.every == 0 {
 		w.renew()
@@ -248,6 +256,10 @@ func (w *worker) wait(due int64) bool {
 		if w.alarm == nil {
 			if !w.sleep(w.stopping, d) {
 				return false
+			}
+			if w.woken {
+				w.last, w.woken = w.clock(), false
+				return true
 			}
 			continue
 		}

@@ -79,7 +79,7 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 
 // Cause explains an invalid verdict: the cause, who is responsible, and the remedy.
 type Cause struct {
-	Kind    string `json:"kind"` // lost-writes, altered-writes, double-writes, ghost-writes, foreign-data, lost-updates, broken-order, wrong-values, wrong-sums or divergence
+	Kind    string `json:"kind"` // lost-writes, altered-writes, double-writes, ghost-writes, foreign-data, lost-updates, broken-order, wrong-values, wrong-sums, broken-invariants or divergence
 	Check   string `json:"check"`
 	Finding string `json:"finding"`           // the kind of the check's finding
 	Anomaly string `json:"anomaly,omitempty"` // the field's term
@@ -140,23 +140,34 @@ func (r *Result) explanation() *Explanation {
 		return nil
 	}
 	p := &Explanation{Culprit: k.Culprit, Whose: k.CulpritText, Cure: k.Cure, Others: []Evidence{}}
-	p.Finding = r.evidence(k.Check, k.Finding, k.Anomaly)
+	seen := map[[3]string]int{} // a check may have several findings of a kind, in the order of the explanation
+	next := func(check, kind, anomaly string) *Evidence {
+		key := [3]string{check, kind, anomaly}
+		seen[key]++
+		return r.evidence(check, kind, anomaly, seen[key])
+	}
+	p.Finding = next(k.Check, k.Finding, k.Anomaly)
 	for _, o := range k.Explains {
-		one := *cmp.Or(r.evidence(o.Check, o.Kind, o.Anomaly), &Evidence{Edges: []string{}})
+		one := *cmp.Or(next(o.Check, o.Kind, o.Anomaly), &Evidence{Edges: []string{}})
 		one.Title, one.Explained = o.Text, o.Explained
 		p.Others = append(p.Others, one)
 	}
 	return p
 }
 
-// evidence returns a finding of a check; nil if there is none of that kind.
-func (r *Result) evidence(check, kind, anomaly string) *Evidence {
+// evidence returns the n-th finding of a check of that kind, from 1, or the last one; nil if there is none.
+func (r *Result) evidence(check, kind, anomaly string, n int) *Evidence {
 	at := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == check })
 	if at < 0 {
 		return nil
 	}
 	c := &r.Checks[at]
-	i := slices.IndexFunc(c.Findings, func(f Finding) bool { return f.Kind == kind && f.Anomaly == anomaly })
+	i := -1
+	for k := range c.Findings {
+		if f := &c.Findings[k]; n > 0 && f.Kind == kind && f.Anomaly == anomaly {
+			i, n = k, n-1
+		}
+	}
 	if i < 0 {
 		return nil
 	}

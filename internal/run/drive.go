@@ -55,7 +55,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	c.enter("drive")
 	c.publish(c.asked(&options))
 	endConnections := connections.start()
-	endFaults := c.runNemesis(ctx, options.Start)
+	endFaults := c.runNemesis(ctx, options.Start, options.Background)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := c.generator(&options)
 	endMetering := c.resourceUsage(options.Start)

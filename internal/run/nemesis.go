@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/fault"
+	"stroppy/internal/load"
 	"stroppy/internal/report"
 )
 
@@ -27,12 +28,12 @@ const wholeLimit = 3 * time.Minute
 
 // runNemesis runs the nemesis beside the load. The function it returns ends the
 // injections and waits until all is healed; it may be called again.
-func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func() error) {
+func (c *conductor) runNemesis(ctx context.Context, start time.Time, background []load.Background) (end func() error) {
 	if c.o.Nemesis == nil {
 		return func() error { return nil }
 	}
 	injecting, stop := context.WithCancel(ctx)
-	log := &faultLog{conductor: c}
+	log := &faultLog{conductor: c, background: background}
 	var running sync.WaitGroup
 	running.Go(func() {
 		c.o.Nemesis.Run(injecting, func() time.Duration { return time.Since(start) }, log.note)
@@ -46,9 +47,10 @@ func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func()
 
 // faultLog keeps faults.jsonl: a line for each injection and one for its heal.
 type faultLog struct {
-	conductor *conductor
-	mu        sync.Mutex
-	err       error // the first
+	conductor  *conductor
+	background []load.Background
+	mu         sync.Mutex
+	err        error // the first
 }
 
 func (l *faultLog) note(f fault.Injection) {
@@ -61,6 +63,9 @@ func (l *faultLog) note(f fault.Injection) {
 	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.At.Seconds(), "healed", f.Healed != nil,
 		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
 	c.o.Progress.Fault(fault.Record{Injection: f})
+	if f.Healed != nil {
+		l.wake()
+	}
 	c.faultCount = max(c.faultCount, f.Number)
 	line, err := json.Marshal(faultLine{f, c.result.Identity})
 	if err == nil {
@@ -69,6 +74,16 @@ func (l *faultLog) note(f fault.Injection) {
 	}
 	if err != nil && l.err == nil {
 		l.err = fmt.Errorf("record the faults: %w", err)
+	}
+}
+
+// wake lets the clients in the background look at once, after a heal.
+func (l *faultLog) wake() {
+	for _, b := range l.background {
+		select {
+		case b.Wake <- struct{}{}:
+		default:
+		}
 	}
 }
 

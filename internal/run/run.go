@@ -224,6 +224,11 @@ func (c *conductor) conduct(ctx context.Context) error {
 	c.acknowledgements()
 	c.explainAgain()
 	c.tables(ctx)
+	if m, ok := c.o.Workload.(workload.Measured); ok {
+		for _, t := range m.Measured() {
+			c.result.Tables = append(c.result.Tables, report.Table(t))
+		}
+	}
 	return errors.Join(err, c.judgeObjectives(objectiveKeys(&c.o.Plan)))
 }
 

@@ -64,7 +64,7 @@ func (w Workloads) settings(name string, document *yaml.Node) ([]Setting, error)
 		if found < 0 {
 			return nil, w.Unknown(source, key.Value)
 		}
-		text, err := plain(value, keys[found].Lines)
+		text, err := plain(value, &keys[found].Setting)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", source, err)
 		}
@@ -74,15 +74,27 @@ func (w Workloads) settings(name string, document *yaml.Node) ([]Setting, error)
 }
 
 // plain returns a value as text; a list is its lines, where the key has some.
-func plain(value *yaml.Node, lines bool) (string, error) {
+func plain(value *yaml.Node, s *setting.Setting) (string, error) {
 	switch {
 	case value.Kind == yaml.ScalarNode && value.Tag != "!!null":
 		return value.Value, nil
-	case value.Kind != yaml.SequenceNode || !lines:
+	case value.Kind != yaml.SequenceNode || !s.Lines:
 		return "", errors.New("must have one plain value after the colon")
 	}
 	var all []string
 	for _, item := range value.Content {
+		if item.Kind == yaml.MappingNode && s.Item != nil {
+			fields := map[string]string{}
+			if err := item.Decode(&fields); err != nil {
+				return "", errors.New("must have one plain value for each name in its list")
+			}
+			line, err := s.Item(fields)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, line)
+			continue
+		}
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
 			return "", errors.New("must have plain values in its list")
 		}

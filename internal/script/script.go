@@ -51,6 +51,28 @@ func (p *Program) Slot(name string) (int, bool) {
 	return slot, ok
 }
 
+// Settable returns the slot of a variable that a script sets, or that the columns of a result may set. It must be called
+// before the first NewMachine.
+func (p *Program) Settable(name string) (slot int, ok bool) {
+	slot, used := p.slots[name]
+	for _, s := range p.Scripts {
+		for i := range s.Steps {
+			step := &s.Steps[i]
+			switch q := step.SQL; step.Op {
+			case Assign:
+				ok = ok || used && step.Slot == slot
+			case Execute:
+				ok = ok || q.Store != NoStore && len(name) > len(q.Prefix) && strings.HasPrefix(name, q.Prefix)
+			}
+		}
+	}
+	if ok && !used {
+		slot = len(p.Names)
+		p.slots[name], p.Names, p.initial = slot, append(p.Names, name), append(p.initial, Value{Kind: Undefined})
+	}
+	return slot, ok
+}
+
 // Column returns the slot of the variable that the statement's Store sets from a column, or -1 if no script uses the
 // variable. It returns an error if the column's name cannot be a variable's name.
 func (p *Program) Column(s *SQL, name string) (slot int, err error) {

@@ -54,6 +54,8 @@ type Setting struct {
 	Brief func() string
 	// Check returns an error if the value is invalid. A nil Check accepts every value that Set accepts.
 	Check func() error
+	// Item returns the line of a list's item that has several fields in a file. A nil Item means that items are plain.
+	Item func(fields map[string]string) (string, error)
 	// Idle returns a clause that explains why the value has no effect and what is missing, or an empty string
 	// if it has an effect. A nil Idle means that it always has one.
 	Idle func() string

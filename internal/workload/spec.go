@@ -112,6 +112,10 @@ type Attended interface{ BackgroundClients() int }
 // AttachReadOnly.
 type Recalled interface{ Recall(h history.Header) }
 
+// Measured is satisfied by a Workload whose clients in this process have measured tables for the report. It is called
+// after the load phase.
+type Measured interface{ Measured() []Table }
+
 // Costly is satisfied by a Workload of which the memory of a check is known before the run.
 type Costly interface {
 	// CheckMemory returns about how many bytes a check takes at least, and for each

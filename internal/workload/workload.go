@@ -70,6 +70,13 @@ type Workload interface {
 	OnOverwrite(report func(what string))
 }
 
+// UsageError is a mistake of the user that shows only when the workload meets its files or its database.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
 // Removed describes what was removed from a database.
 type Removed struct {
 	What  string   // the data, to stand behind "the"; empty: there were none

@@ -16,22 +16,24 @@ import (
 type Kind uint8
 
 const (
-	Unknown       Kind = iota
-	LostWrites         // acknowledged transactions are missing
-	AlteredWrites      // transactions are present in part, or not as they were sent
-	DoubleWrites       // transactions were applied more than once
-	GhostWrites        // aborted or rejected transactions are present
-	ForeignData        // data that no recorded transaction wrote is present
-	LostUpdates        // transactions overwrote each other's writes
-	BrokenOrder        // the order of transactions breaks an isolation level
-	WrongValues        // a value that was read or stored was never written
-	WrongSums          // the data does not add up
-	Divergence         // nodes hold different data
+	Unknown          Kind = iota
+	LostWrites            // acknowledged transactions are missing
+	AlteredWrites         // transactions are present in part, or not as they were sent
+	DoubleWrites          // transactions were applied more than once
+	GhostWrites           // aborted or rejected transactions are present
+	ForeignData           // data that no recorded transaction wrote is present
+	LostUpdates           // transactions overwrote each other's writes
+	BrokenOrder           // the order of transactions breaks an isolation level
+	WrongValues           // a value that was read or stored was never written
+	WrongSums             // the data does not add up
+	BrokenInvariants      // an invariant of the user does not hold
+	Divergence            // nodes hold different data
 	Kinds
 )
 
 var kinds = [Kinds]string{"unknown", "lost-writes", "altered-writes", "double-writes", "ghost-writes", "foreign-data",
-	"lost-updates", "broken-order", "wrong-values", "wrong-sums", "divergence"}
+	"lost-updates", "broken-order", "wrong-values", "wrong-sums",
+	"broken-invariants", "divergence"}
 
 func (k Kind) String() string { return kinds[k] }
 
@@ -69,6 +71,8 @@ func KindOf(f *check.Finding) Kind {
 		return BrokenOrder
 	case check.Total, check.Ledger, check.NonNegative, check.Audits, check.Limit:
 		return WrongSums
+	case check.Invariants:
+		return BrokenInvariants
 	case check.Replicas:
 		return Divergence
 	}

@@ -65,6 +65,7 @@ type Judgement struct {
 	Broken  isolation.Level // the weakest level that forbids the violation; Unknown: none
 	Update  string          // for Application: the unsafe way of writing
 	Safe    string          // for Application: a safe way; empty: none
+	Scripts bool            // for NotDecided: the user's own SQL may be at fault too
 	// Isolations lists the database's isolation levels whose claim forbids the violation.
 	Isolations []string
 }
@@ -73,11 +74,7 @@ type Judgement struct {
 func Judge(f *Found, p Promise, s Style) Judgement {
 	j := Judgement{Claim: p.Level, Broken: f.Forbidden}
 	if f.Forbidden != isolation.Unknown {
-		for _, l := range p.Levels {
-			if l.Level.Includes(f.Forbidden) {
-				j.Isolations = append(j.Isolations, l.Isolation)
-			}
-		}
+		j.Isolations = p.names(f.Forbidden)
 	}
 	switch f.Kind {
 	case LostWrites, AlteredWrites, GhostWrites, DoubleWrites, Divergence:
@@ -97,10 +94,25 @@ func Judge(f *Found, p Promise, s Style) Judgement {
 		case p.Level != isolation.Unknown && p.Expect.Includes(f.Forbidden):
 			j.Culprit, j.Asked = Configuration, true
 		}
+	case BrokenInvariants:
+		j.Scripts = true
+		if p.Level != isolation.Unknown && !p.Level.Includes(isolation.Serializable) {
+			j.Isolations = p.names(isolation.Serializable)
+		}
 	case WrongValues:
 		if p.Level.Includes(isolation.ReadCommitted) && len(p.Caveats) == 0 {
 			j.Culprit, j.Source = Database, p.Source
 		}
 	}
 	return j
+}
+
+// names returns the isolations that claim a level.
+func (p *Promise) names(level isolation.Level) (list []string) {
+	for _, l := range p.Levels {
+		if l.Level.Includes(level) {
+			list = append(list, l.Isolation)
+		}
+	}
+	return list
 }

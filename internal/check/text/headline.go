@@ -173,6 +173,9 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 		return fmt.Sprintf("The application's way of writing is not safe at this level: %s claims %s, which allows this. A transaction that reads, computes and writes the result (--update %s) needs locks or a stronger level.",
 			at, j.Claim, j.Update)
 	}
+	if j.Scripts {
+		return "Not decided between the scripts, the database, its configuration and other programs that write to it."
+	}
 	return "Not decided between the database, its configuration and other programs that write to it: no transaction of the run and no known promise explains it."
 }
 
@@ -212,6 +215,15 @@ func (s Speaker) Cure(j cause.Judgement) string {
 			return "Lock what the transaction reads, or let the database compute the new value."
 		}
 		return "Use " + listed(list, "or") + "."
+	}
+	if j.Scripts && len(j.Isolations) > 0 {
+		return "Repeat the run with " + listed(isolations(j), "or") +
+			". If the invariant then holds, the scripts are not safe at the weaker level. " +
+			"Otherwise find out who else writes to the database."
+	}
+	if j.Scripts {
+		return "Read the scripts for a transaction that breaks the invariant by itself, " +
+			"and find out who else writes to the database."
 	}
 	return "Look at the transactions of the report with `stroppy history`, and find out who else writes to the database."
 }

@@ -48,7 +48,7 @@ func byKind(lists ...[]wording) func() map[reflect.Type][]wording {
 
 var (
 	clauses = byKind(commonClauses, bookClauses, presenceClauses, groupClauses, orderClauses, runClauses,
-		registerClauses, logClauses, replicaClauses, listClauses, sessionClauses)
+		registerClauses, logClauses, replicaClauses, listClauses, sessionClauses, invariantClauses)
 	headings = byKind(totalHeadings, registerHeadings, logHeadings, listHeadings)
 	listings = byKind(totalListings)
 )

@@ -36,6 +36,8 @@ type client struct {
 	pipelining bool
 	receipted  bool // the current transaction of the script has its receipt
 	written    bool // the transaction with the receipt is committed
+	sums       *summing
+	timings    [][]timing // nil: the statements are not measured
 	args       []db.Value
 	slots      map[*db.Statement][]int // of the columns of a result; -1: no script uses the column
 }
@@ -43,6 +45,7 @@ type client struct {
 func newClient(w *Script, s db.SQLSession, number uint64) *client {
 	c := &client{
 		w: w, s: s, number: number, source: sampling.NewSource(w.seed, 0, number), slots: map[*db.Statement][]int{},
+		sums: newSumming(w.summed), timings: w.timings.client(w.program),
 	}
 	for _, one := range w.program.Scripts {
 		c.weights += one.Weight
@@ -73,6 +76,7 @@ func (c *client) Next(tx *history.Transaction) {
 	}
 	tx.Kind = c.w.kind(c.chosen)
 	c.first, c.again, c.written = 0, false, false
+	c.sums.next()
 	c.machine.Save()
 }
 
@@ -86,6 +90,7 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 		c.machine.Restore()
 	}
 	c.again = true
+	c.sums.begin()
 	c.open, c.implicit, c.pipelining, c.receipted = false, false, false, false
 	reason, err := c.perform(ctx, tx)
 	if err != nil && c.open {
@@ -95,6 +100,7 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	if tx.Ops = tx.Ops[:0]; c.receipted || c.written {
 		tx.Ops = append(tx.Ops, history.Op{Write: true, Amount: 1})
 	}
+	tx.Ops = c.sums.appendOps(tx.Ops)
 	if err == nil {
 		workload.Decide(tx, reason)
 		return nil
@@ -108,7 +114,7 @@ func (c *client) ended(tx *history.Transaction, err error) error {
 	switch {
 	case class == db.Fatal:
 		return err
-	case c.written: // a look-up finds the receipt
+	case c.written || c.sums != nil && c.sums.done: // a look-up finds the receipt
 		return &db.Error{Class: db.Unknown, Op: "run the script after its commit", Err: err}
 	case constraint == db.UniqueKey && strings.Contains(err.Error(), receiptTable):
 		return workload.Ended(tx, err, workload.Rules{Logged: true})
@@ -131,6 +137,7 @@ func (c *client) perform(ctx context.Context, tx *history.Transaction) (reason h
 		switch step.Op {
 		case script.Assign:
 			c.machine.Vars[step.Slot], err = c.machine.Eval(step.Expr)
+			c.sums.assigned(step.Slot)
 		case script.Jump:
 			i = step.Target - 1
 		case script.JumpUnless:
@@ -151,7 +158,14 @@ func (c *client) perform(ctx context.Context, tx *history.Transaction) (reason h
 			}
 		default:
 			var refused history.Reason
-			if refused, err = c.execute(ctx, tx, step, texts.at[i], i); refused != 0 {
+			if c.timings == nil {
+				refused, err = c.execute(ctx, tx, step, texts.at[i], i)
+			} else {
+				began := time.Now()
+				refused, err = c.execute(ctx, tx, step, texts.at[i], i)
+				c.timings[c.chosen][i].add(time.Since(began), err)
+			}
+			if refused != 0 {
 				reason = refused
 			}
 		}
@@ -161,6 +175,9 @@ func (c *client) perform(ctx context.Context, tx *history.Transaction) (reason h
 	}
 	if c.open {
 		return 0, db.Fatalf("run "+c.w.program.Scripts[c.chosen].Name, "the script ends in a transaction: end it with COMMIT")
+	}
+	if c.written || c.sums != nil && c.sums.done { // what it wrote is committed, though a later transaction was rolled back
+		reason = 0
 	}
 	return reason, nil
 }
@@ -195,11 +212,15 @@ func (c *client) sleep(ctx context.Context, step *script.Step) error {
 
 // commit commits a transaction of the script. The next one begins at the step after it.
 func (c *client) commit(ctx context.Context, step int) error {
+	if err := c.sums.take(c.machine); err != nil {
+		return err
+	}
 	c.open, c.implicit = false, false
 	err := c.s.Commit(ctx)
 	if err == nil {
 		c.first, c.written, c.receipted = step+1, c.written || c.receipted, false
 		c.machine.Save()
+		c.sums.ended(true)
 	}
 	return err
 }
@@ -218,13 +239,17 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 		err := c.s.Rollback(ctx)
 		c.first = at + 1
 		c.machine.Save()
+		c.sums.ended(false)
 		return rolledBack, err
 	}
 	if err := c.machine.Bound(q); err != nil {
 		return 0, err
 	}
+	if q.Writes != script.No {
+		c.sums.writes()
+	}
 	alone := !c.open
-	if alone && !c.pipelining && (q.Writes == script.No || !c.leaves()) {
+	if alone && !c.pipelining && (q.Writes == script.No || !c.leaves() && c.sums == nil) {
 		return 0, c.query(ctx, q, statement)
 	}
 	if alone {
@@ -330,6 +355,7 @@ func (c *client) store(q *script.SQL, statement *db.Statement, r *db.Result) err
 	for i, v := range r.Row(rows - 1) {
 		if i < len(slots) && slots[i] >= 0 {
 			c.machine.SetText(slots[i], v.Text, v.Null)
+			c.sums.assigned(slots[i])
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"time"
 
+	"stroppy/internal/check/invariants"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -53,6 +54,10 @@ type Script struct {
 	program  *script.Program
 	texts    []statements // of each script
 	receipts *receipts    // nil: the run has none
+	audits   *audits      // nil: there are no invariants
+	summed   []int        // the slots of the variables that invariants sum
+	damage   error        // of the header of a recording
+	timings  *timings     // of statements; nil: they are not measured
 	claim    db.Claim
 	run      uint64 // the number that Attach has taken; 0 before
 	recalled bool   // the run is recorded, and a new one would have the next number
@@ -94,6 +99,21 @@ func (w *Script) parse() (err error) {
 		w.texts = append(w.texts, texts)
 		writes = writes || texts.writes
 	}
+	if c.PerStatement {
+		w.timings = new(timings)
+	}
+	if w.audits, err = newAudits(c.Invariants, w.dialect); err != nil {
+		return err
+	}
+	if w.summed, err = c.sums(w.program); err != nil {
+		return err
+	}
+	for i := range w.texts {
+		if len(w.summed) > 0 && w.texts[i].parts > 1 {
+			return fmt.Errorf("%s writes in %d transactions, and an invariant with sum() needs one in each script: "+
+				"put BEGIN and COMMIT around them", w.program.Scripts[i].Name, w.texts[i].parts)
+		}
+	}
 	if c.Receipts == noReceipts || c.Receipts == "" && !writes {
 		return nil
 	}
@@ -114,7 +134,7 @@ func (w *Script) Load(ctx context.Context, progress func(done, total uint64)) (l
 	started := time.Now()
 	list, err := w.config.initial()
 	if err != nil {
-		return loaded, err
+		return loaded, &workload.UsageError{Err: err}
 	}
 	for i, statement := range list {
 		if err := w.database.Exec(ctx, statement); err != nil {
@@ -142,6 +162,9 @@ func (w *Script) Attach(ctx context.Context) (loaded workload.Loaded, err error)
 		w.seed = uint64(identity(w.load)>>32) + 1
 	}
 	if err := w.findScale(ctx); err != nil || w.run != 0 {
+		return loaded, err
+	}
+	if err := w.startInvariants(ctx); err != nil {
 		return loaded, err
 	}
 	if w.receipts == nil {
@@ -192,6 +215,11 @@ func (w *Script) Recall(h history.Header) {
 	if h.Keys[keyReceipts] == "true" {
 		w.receipts = newReceipts(w.dialect)
 	}
+	list, err := invariantsOf(h)
+	if err == nil {
+		w.audits, err = newAudits(list, w.dialect)
+	}
+	w.damage = err
 }
 
 // AttachReadOnly implements workload.Workload. It needs the header of a recording.
@@ -202,8 +230,8 @@ func (w *Script) AttachReadOnly(ctx context.Context) (loaded workload.Loaded, er
 
 // CheckUnchanged implements workload.Workload. It looks for the row of the run.
 func (w *Script) CheckUnchanged(ctx context.Context) error {
-	if w.receipts == nil {
-		return nil
+	if w.receipts == nil || w.damage != nil {
+		return w.damage
 	}
 	same, err := w.receipts.has(ctx, w.database, w.run, identity(w.load))
 	if err == nil && !same {
@@ -224,9 +252,6 @@ func (w *Script) Leave(context.Context) error { return nil }
 // OnOverwrite implements workload.Workload.
 func (w *Script) OnOverwrite(report func(what string)) { w.report = report }
 
-// Background implements workload.Workload.
-func (w *Script) Background(context.Context) ([]load.Background, error) { return nil, nil }
-
 // Header implements workload.Workload.
 func (w *Script) Header() history.Header {
 	h := history.Header{
@@ -237,16 +262,24 @@ func (w *Script) Header() history.Header {
 	if w.recalled {
 		h.Run++
 	}
+	if w.audits != nil {
+		h.Keys[keyInvariants], h.Keys[keyStarts] = invariants.Lines(w.audits.list), invariants.Starts(w.audits.list)
+	}
 	for i, s := range w.program.Scripts {
 		h.Kinds = append(h.Kinds, w.kind(i).Named(s.Name))
+	}
+	if w.config.BackgroundClients() > 0 {
+		h.Kinds = append(h.Kinds, audit.Named("audit"))
 	}
 	return h
 }
 
 // Keys in the header of a history.
 const (
-	keyReceipts = "receipts"
-	keyMode     = "mode"
+	keyReceipts   = "receipts"
+	keyMode       = "mode"
+	keyInvariants = "invariants"       // as the user wrote them
+	keyStarts     = "invariant_starts" // the answers before the first transaction
 )
 
 // kind returns the kind of the transactions of script i.
@@ -272,12 +305,18 @@ func (w *Script) Client(ctx context.Context, i int) (load.Client, error) {
 	return newClient(w, session, uint64(i)), nil
 }
 
-// EndState implements workload.Workload: it downloads the receipts.
+// EndState implements workload.Workload: it downloads the receipts, and then reads the invariants. So what has a receipt
+// counts in them.
 func (w *Script) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if w.receipts == nil {
+	if w.receipts != nil {
+		if err := w.receipts.download(ctx, w.database, w.run, end, progress); err != nil {
+			return err
+		}
+	}
+	if w.audits == nil {
 		return nil
 	}
-	return w.receipts.download(ctx, w.database, w.run, end, progress)
+	return w.endInvariants(ctx, end)
 }
 
 // ForNode implements workload.Workload.

@@ -1,0 +1,60 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
+)
+
+var invariantClauses = []wording{
+	{fact.InvariantsHold{}, "{Invariants! invariant} held in {Audits! audit} during the load phase and in the end state"},
+	{fact.InvariantsHold{}, "{Invariants! invariant} held in the end state"},
+	{fact.InvariantUnread{Later: true}, "the invariant {Name} sums what one run did, and later runs may have changed it"},
+	{fact.InvariantUnread{}, "the end state has no answer for the invariant {Name}"},
+	{fact.InvariantOpen{}, "the invariant {Name} read {Saw}, and {Unknown transaction} of unknown outcome leave the sum " +
+		"between {Low} and {High}"},
+}
+
+// invariants returns the clause of a fact about invariants that needs more than a wording; empty for others.
+func (s Speaker) invariants(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.InvariantBroken:
+		return brokenInvariant(f)
+	}
+	return ""
+}
+
+func brokenInvariant(broken fact.InvariantBroken) string {
+	text := fmt.Sprintf("the invariant %s (%s) does not hold: ", broken.Name, broken.Expect)
+	if broken.By == 0 {
+		text += "the end state has "
+	} else {
+		text += fmt.Sprintf("audit %v at %.1f s read ", broken.By, broken.At.Seconds())
+	}
+	switch {
+	case broken.Saw != "":
+		text += broken.Saw
+	case broken.Others > 0 || broken.Other != nil:
+		return text + rowsOf(broken.Count, broken.Rows) + ", and the other query " + rowsOf(broken.Others, broken.Other)
+	default:
+		text += rowsOf(broken.Count, broken.Rows)
+	}
+	if broken.Want != "" {
+		text += " in place of " + broken.Want
+	}
+	return text
+}
+
+// rowsOf formats the first rows of a result.
+func rowsOf(n int, first []string) string {
+	if n == 0 {
+		return "no row"
+	}
+	text := check.Plural(n, "row") + " (" + strings.Join(first, "; ")
+	if n > len(first) {
+		text += "; …"
+	}
+	return text + ")"
+}

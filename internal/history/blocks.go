@@ -57,6 +57,7 @@ type Cursor struct {
 	source  *blockSource
 	earlier *earlierReads
 	before  func(id ID, ops []Op) ([]Op, bool)
+	change  func(*Transaction) // may be nil
 	buffer  []byte
 	decoder decoder
 	context context
@@ -65,7 +66,7 @@ type Cursor struct {
 
 // Cursor returns a new cursor without a block.
 func (r *Reader) Cursor() *Cursor {
-	c := &Cursor{source: r.source, earlier: &r.earlier}
+	c := &Cursor{source: r.source, earlier: &r.earlier, change: r.change}
 	c.before = func(id ID, ops []Op) ([]Op, bool) { return c.earlier.take(c.source, c.Block.Offset, id, ops) }
 	return c
 }
@@ -112,6 +113,9 @@ func (c *Cursor) Next() bool {
 		c.earlier.note(c.Block.Offset, &c.Transaction)
 	}
 	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, previous, c.Transaction.ID)
+	if c.change != nil {
+		c.change(&c.Transaction)
+	}
 	return c.err == nil
 }
 

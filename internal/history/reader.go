@@ -15,6 +15,7 @@ type Reader struct {
 	end    place
 
 	earlier earlierReads
+	change  func(*Transaction) // of each transaction that is read; may be nil
 }
 
 // Open opens the history in dir, the run's history folder. If there is none, the error is an fs.ErrNotExist.
@@ -69,6 +70,9 @@ func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added !=
 
 // Records returns the number of transactions by the footer of a complete history.
 func (r *Reader) Records() uint64 { return r.source.footer.Records }
+
+// Rebase makes all later readings return the transactions as if a Base were the loaded data.
+func (r *Reader) Rebase(o *Base) { r.change = o.Rebase }
 
 // Close closes the file.
 func (r *Reader) Close() error { return r.source.close() }

@@ -21,6 +21,10 @@ type (
 	}
 	// HealsUnknown states that the heals are not known, because the run was cut off.
 	HealsUnknown struct{}
+	// EarlierLost states that rows of earlier runs were there at the start of a run, and are not there at the end.
+	EarlierLost struct {
+		Rows int `json:"rows"`
+	}
 	// OfRun assigns a fact to one of several runs.
 	OfRun struct {
 		Run  string `json:"run"`
@@ -42,4 +46,5 @@ func (FaultTrouble) Fact() string { return "fault-trouble" }
 func (FaultsDone) Fact() string   { return "faults-done" }
 func (NoFaultDone) Fact() string  { return "no-fault-done" }
 func (HealsUnknown) Fact() string { return "heals-unknown" }
+func (EarlierLost) Fact() string  { return "earlier-lost" }
 func (OfRun) Fact() string        { return "of-run" }

@@ -9,6 +9,7 @@ import (
 
 var runClauses = []wording{
 	{fact.HealsUnknown{}, "the run was cut off, so it is not known what was healed"},
+	{fact.EarlierLost{}, "the {book} had {Rows row} of earlier runs when the run began, and lacks them now"},
 }
 
 // run returns the clause of a fact about a run as a whole that needs more than a wording; empty for others.

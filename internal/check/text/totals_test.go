@@ -87,6 +87,7 @@ var runSentences = []sentence{
 		"no fault of the script was injected; 2 were skipped, as the script allows"},
 	{bank, fact.HealsUnknown{},
 		"the run was cut off, so it is not known what was healed"},
+	{bank, fact.EarlierLost{Rows: 1}, "the ledger had 1 row of earlier runs when the run began, and lacks them now"},
 	{bank, fact.OfRun{Run: "first", What: fact.HealsUnknown{}},
 		"run first: the run was cut off, so it is not known what was healed"},
 }

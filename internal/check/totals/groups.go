@@ -23,9 +23,14 @@ type GroupsInput struct {
 	check.Input
 	Words      check.Words
 	Groups     []Group
-	Versions   bool     // every row counts its changes, and every leg has its version
-	Unexpected uint64   // history rows of other programs that existed at the first run
-	Bare       []uint64 // the given runs without a history
+	Versions   bool   // every row counts its changes, and every leg has its version
+	Unexpected uint64 // history rows of other programs that existed at the first run
+
+	// Opening returns the balance of a row at the first run, if the history has only later rows. Nil: rows marked as an
+	// opening have it.
+	Opening func(n uint64) int64
+
+	Bare []uint64 // the given runs without a history
 }
 
 // Group is a number of rows of one kind.
@@ -73,7 +78,10 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 	for _, g := range in.Groups {
 		rows += g.Rows
 	}
-	own := AccountsInput{Input: in.Input, Words: in.Words, Accounts: rows, Opening: func(uint64) int64 { return 0 }}
+	own := AccountsInput{Input: in.Input, Words: in.Words, Accounts: rows, Opening: in.Opening}
+	if in.Opening == nil {
+		own.Opening = func(uint64) int64 { return 0 }
+	}
 	own.End, own.OnViolation = nil, nil
 	b := newAccounts(ctx, own, early)
 	// For a run without a history, the balances show whether the end state is complete.
@@ -89,7 +97,11 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 		}
 	}
 	sums := groupSums{end: make([]int64, len(in.Groups)), opening: make([]int64, len(in.Groups))}
-	return &groups{in: in, balances: b, sums: sums, before: map[uint64]int64{}}
+	t := &groups{in: in, balances: b, sums: sums, before: map[uint64]int64{}}
+	for n := uint64(0); in.Opening != nil && n < rows && !b.Watch.Ended(); n++ {
+		t.sums.opening[t.kind(n)] += in.Opening(n)
+	}
+	return t
 }
 
 // ownLegs is an end state without the legs of other programs.
@@ -202,7 +214,8 @@ func (t *groups) ofAccounts(all []check.Result) []check.Result {
 // serial order. It returns nil otherwise, or if the watch has ended.
 func (t *groups) proved() []check.Result {
 	b := t.balances
-	if b.Damage != nil || t.sums.unexpected > 0 || slices.ContainsFunc(t.sums.opening, func(sum int64) bool { return sum != 0 }) {
+	marked := t.in.Opening == nil && slices.ContainsFunc(t.sums.opening, func(sum int64) bool { return sum != 0 })
+	if b.Damage != nil || t.sums.unexpected > 0 || marked {
 		return nil
 	}
 	proof, err := b.prove(t.in.End, math.MinInt64)

@@ -139,7 +139,7 @@ func (t *groups) walk() *paths {
 			n++
 		}
 		slot := t.balances.slots.find(row)
-		found.account(list[:n], t.before[row], slot != nil && slot.broken)
+		found.account(list[:n], t.balances.in.Opening(row)+t.before[row], slot != nil && slot.broken)
 		list = list[n:]
 	}
 	return found

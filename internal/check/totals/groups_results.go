@@ -20,11 +20,11 @@ func (t *groups) readRows() (problem error) {
 		if k := t.kind(a.N); k < len(t.in.Groups) {
 			t.sums.end[k] += a.Value
 		}
-		wrong, list := wrongAccount{account: a}, &t.wrong
+		wrong, list := wrongAccount{account: a, want: b.in.Opening(a.N)}, &t.wrong
 		if b.proof != nil {
 			wrong.want = a.Value
 		} else if s := b.slots.find(a.N); s != nil {
-			wrong.want = s.sum
+			wrong.want += s.sum
 			if s.broken && t.loose.count > 0 {
 				list = &t.vague
 			}

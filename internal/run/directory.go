@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
 
@@ -117,7 +118,7 @@ func NewDirectory(path string) (*Directory, error) {
 // Discard removes a directory in which nothing was recorded, and keeps any other. Files named in worthless count as
 // nothing.
 func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
-	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile)
+	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile, history.OpeningFolder)
 	entries, err := os.ReadDir(d.Path)
 	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(trivial, e.Name()) }) {
 		return false, err

@@ -138,6 +138,9 @@ func LoadOptions(p *scenario.Plan, h history.Header) load.Options {
 // driveKeys returns the keys of the header that a later check needs.
 func (c *conductor) driveKeys() map[string]string {
 	keys := map[string]string{}
+	if c.opened != "" {
+		keys[history.KeyOpening] = c.opened
+	}
 	if clock, ok := clockAt(c.zero); ok {
 		keys[check.KeyClock] = clock.String()
 	}

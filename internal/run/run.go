@@ -78,6 +78,8 @@ type Options struct {
 	Workers Workers
 
 	Progress Progress
+	// Note shows a sentence; nil: nobody reads it.
+	Note func(text string)
 	// Interrupt, once closed, ends the load phase early. It may be nil.
 	Interrupt <-chan struct{}
 	// Scrub removes secrets from a text that may hold some, such as an error.
@@ -165,6 +167,7 @@ type conductor struct {
 	faultLines  int            // that were written of them
 	unwhole     string         // why the database did not become whole after the last heal
 	unkept      error          // why the violations could not be written
+	opened      string         // the fingerprint of the state at the start; empty: it was not kept
 	judging     bool           // the run itself is judged, not a recording of it
 	facts       facts          // of the run that is checked
 	checks      []check.Result // on its faults and its nodes, where it is one of several
@@ -201,6 +204,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 	}
 	if err == nil {
 		err = c.attach(ctx)
+	}
+	if err == nil {
+		err = c.opening(ctx)
 	}
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 		Spec: config.WorkloadSpec(), Workload: workload, Database: database, Dir: dir,
 		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: registry.Embedded(url),
 		Stroppy: registry.Version(), Command: command, Unchecked: "Nothing was checked, as asked.",
-		Progress: s, Interrupt: s.interrupt, Scrub: a.Scrub, Where: run.Environment{Build: registry.Build()},
+		Progress: s, Note: func(text string) { s.Note("%s", text) }, Interrupt: s.interrupt, Scrub: a.Scrub, Where: run.Environment{Build: registry.Build()},
 	}
 	if command == "drive" {
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
@@ -133,7 +133,7 @@ func Discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place makes the run's directory and opens the database. If opening fails, the directory is removed again.
 func (a *App) place(ctx context.Context, config *Config, started time.Time) (*run.Directory, db.Database, error) {
 	_, unknown := registry.Find(config.RunDatabase(""))
-	if err := cmp.Or(unknown, config.loadedElsewhere(), config.OneProcess()); err != nil {
+	if err := cmp.Or(unknown, config.LoadedElsewhere(), config.OneProcess()); err != nil {
 		return nil, nil, err
 	}
 	scheme, _, _ := strings.Cut(config.RunDatabase(""), ":")
@@ -158,13 +158,16 @@ func (a *App) place(ctx context.Context, config *Config, started time.Time) (*ru
 	return dir, database, nil
 }
 
-// loadedElsewhere returns an error if a run without a load phase cannot find any loaded data.
-func (c *Config) loadedElsewhere() error {
+// LoadedElsewhere returns an error if a run without a load phase cannot find any loaded data.
+func (c *Config) LoadedElsewhere() error {
 	switch {
 	case !c.NoLoad:
 		return nil
 	case len(c.ownFiles()) > 0:
 		return exit.Usagef("--no-load uses loaded data, and the default database is new: name a database with --db")
+	}
+	if kind, err := registry.Find(c.DB); err == nil && kind.InMemory {
+		return exit.Usagef("no-load uses loaded data, and %s: is empty when a run begins: leave no-load out, or name another database", kind.Schemes[0])
 	}
 	return c.MustExist(c.DB)
 }

@@ -45,7 +45,7 @@ func (a *App) Outline(command string, config *Config) (rows [][2]string, err err
 	if _, err := wantedServers(config); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(config.loadedElsewhere(), config.OneProcess()); err != nil {
+	if err := cmp.Or(config.LoadedElsewhere(), config.OneProcess()); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
 	if _, err := config.ConnectFrom(context.Background()); err != nil {

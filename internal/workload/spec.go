@@ -31,6 +31,10 @@ type Spec struct {
 	// Loaded returns the settings of the data that a recording is of, by their names.
 	Loaded func(h history.Header) map[string]string
 
+	// Opening is set if the checks can take the state at the start of a run as the loaded data. The others need no such
+	// state, because the transactions of one run do not touch what another run wrote.
+	Opening bool
+
 	// Registers is set if each object is a register: its content is known by its writer, and the load is writer 0.
 	Registers bool
 

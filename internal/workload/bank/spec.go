@@ -21,7 +21,8 @@ import (
 // Spec is the bank as the commands know it.
 func Spec() workload.Spec {
 	return recording.Checked(workload.Spec{
-		Words: sentenceWords(), Unsafe: &workload.UnsafeStyle{Setting: "update", Value: RMW, Safe: Locked},
+		Opening: true,
+		Words:   sentenceWords(), Unsafe: &workload.UnsafeStyle{Setting: "update", Value: RMW, Safe: Locked},
 		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
 		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config { return new(DefaultConfig()) },
@@ -150,6 +151,9 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	if codes > 0 {
 		in.Predicates = f.predicates(h.Objects, codes)
 		in.Opening = f.openingIfLoaded
+	}
+	if recorded.Opening != nil {
+		in.Opening = recorded.Opening.Value
 	}
 	for _, source := range in.History {
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)

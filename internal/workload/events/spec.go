@@ -18,8 +18,9 @@ import (
 // Spec is the log of events as the commands know it.
 func Spec() workload.Spec {
 	return recording.Checked(workload.Spec{
-		Words: sentenceWords(),
-		Name:  Name, About: "events at the ends of streams, in batches and in pieces; every one is read back",
+		Opening: true,
+		Words:   sentenceWords(),
+		Name:    Name, About: "events at the ends of streams, in batches and in pieces; every one is read back",
 		Data:   "events data",
 		Config: func() workload.Config { return &Config{Batch: 1, Size: Size{1024, 1024}} },
 		Loaded: func(h history.Header) map[string]string {

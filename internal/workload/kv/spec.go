@@ -23,8 +23,9 @@ import (
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
 	return recording.Checked(workload.Spec{
-		Words: check.Words{One: "transaction"},
-		Name:  Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
+		Opening: true,
+		Words:   check.Words{One: "transaction"},
+		Name:    Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
 		Data:      "kv data",
 		Elsewhere: elsewhere(),
 		Config: func() workload.Config {
@@ -265,7 +266,19 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		return nil, err
 	}
 	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward, Insert: insert, Modify: modify, Scan: scan}
-	in.Name, in.Value, in.Length = f.Name, f.value, func(n uint64, writer history.ID) int64 { return int64(f.size(n, writer)) }
+	writer := func(n uint64, id history.ID) history.ID { return id }
+	if opening := recorded.Opening; opening != nil {
+		writer = func(n uint64, id history.ID) history.ID {
+			if id == 0 {
+				id = opening.Writer(n)
+			}
+			return id
+		}
+	}
+	in.Name, in.Length = f.Name, func(n uint64, id history.ID) int64 { return int64(f.size(n, writer(n, id))) }
+	in.Value = func(b []byte, n uint64, id, previous history.ID) []byte {
+		return f.value(b, n, writer(n, id), previous)
+	}
 	if f.low == f.high {
 		in.Bytes = int64(f.low)
 	}

@@ -22,6 +22,9 @@ type Input struct {
 	Header history.Header // of the first recording: what it says of the data holds for all
 	Dir    string         // of the first recording
 
+	// Opening is the state that is taken as the loaded data; nil: these are the loaded data.
+	Opening *history.Base
+
 	// Tables, if not nil, may be set to the workload's tables for the report of the one recording, if the checks have
 	// measured them.
 	Tables *[]check.Table
@@ -77,8 +80,15 @@ func checker(
 		if err != nil {
 			return checked, err
 		}
+		opening, lost, err := r.rebase(ctx, last)
+		if err != nil {
+			return checked, err
+		}
 		if last != nil {
 			in.End, in.Early = last.End, last.early
+		}
+		if in.Opening = opening; opening != nil && last != nil {
+			in.End = opening.End(last.End)
 		}
 		if checked.Results, err = decide(ctx, in); err != nil {
 			return checked, err
@@ -93,6 +103,7 @@ func checker(
 			}
 			checked.Results = append(checked.Results, result)
 		}
+		addLost(checked.Results, lost)
 		files := r.files()
 		if len(files.Failed) > 0 {
 			checked.Resolved = check.Resolved{}

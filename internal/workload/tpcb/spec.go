@@ -20,8 +20,9 @@ import (
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
 	return recording.Checked(workload.Spec{
-		Words: sentenceWords(),
-		Name:  Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
+		Opening: true,
+		Words:   sentenceWords(),
+		Name:    Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
 		Data:      "tpcb data",
 		Elsewhere: map[string]string{"pgbench": "", "tpc-b": ""},
 		Config:    func() workload.Config { return new(DefaultConfig()) },
@@ -144,6 +145,9 @@ func checks(ctx context.Context, input recording.Input) ([]check.Result, error) 
 		in.Groups = append(in.Groups, totals.Group{Name: columns[k].table, Rows: rows})
 	}
 	in.Name = f.size.Name
+	if opening := input.Opening; opening != nil {
+		in.Opening, in.Unexpected = opening.Value, 0
+	}
 	for _, source := range in.History {
 		if header := source.Header(); bare(header) {
 			in.Bare = append(in.Bare, header.Run)

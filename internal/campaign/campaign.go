@@ -35,6 +35,8 @@ type Campaign struct {
 	list   list
 	name   string // ends the name of the directory; empty: nothing is kept without Dir
 	asked  bool   // for a verdict
+
+	attached bool // no run loads data, so that all have the seed of the data
 }
 
 // list holds the differences between the kinds of campaigns. Campaign implements all but next.
@@ -186,7 +188,9 @@ func (c *Campaign) open(s *session.Session) (unlock func(), err error) {
 		return nil, err
 	}
 	s.Note("%s directory %s", c.Book.Kind, c.Dir)
-	s.Note("seed %d", c.Book.Seed)
+	if !c.attached {
+		s.Note("seed %d", c.Book.Seed)
+	}
 	if n := len(c.Book.Points) - len(c.Book.Missing()); n > 0 {
 		s.Note("done before: %s", report.Counted(uint64(n), "run"))
 	}

@@ -2,10 +2,10 @@ package campaign
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/exit"
-	"stroppy/internal/scenario"
 	"stroppy/internal/session"
 	"stroppy/internal/sweep"
 )
@@ -16,57 +16,44 @@ type Compared struct {
 	sides []session.Config
 }
 
-// NewCompared returns the comparison of scenarios, in so many rounds. If databases are given,
-// each scenario runs on each of them.
-func NewCompared(app *session.App, dir string, files []string, databases []scenario.Setting, rounds int) (*Compared, error) {
+// NewCompared returns the comparison of sides, in so many rounds. It returns an error if one of them could not be run.
+func NewCompared(app *session.App, dir string, sides Sides, rounds int) (*Compared, error) {
+	if err := sides.check(); err != nil {
+		return nil, err
+	}
 	c := &Compared{Campaign: newCampaign(app, sweep.Comparison, dir, "compare")}
 	c.list, c.asked, c.Book.Repeat = c, true, rounds
-	c.Book.Command = fmt.Sprintf("stroppy compare --repeat %d", rounds)
-	for _, d := range databases {
-		c.Book.Command += " --" + d.Key + session.Quoted([]string{d.Shown()})
-	}
-	c.Book.Command += session.Quoted(files)
-	for _, file := range files {
-		sides := [][]scenario.Setting{nil}
-		if len(databases) > 0 {
-			sides = nil
+	c.Book.Command = sides.command(rounds)
+	for _, one := range sides.all() {
+		config, err := c.configure(&sides, one)
+		if err == nil {
+			err = c.add(config, sides.name(one))
 		}
-		for _, d := range databases {
-			sides = append(sides, []scenario.Setting{d})
-		}
-		for _, database := range sides {
-			if err := c.add(file, database); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
 	}
-	c.Book.Seed = c.sides[0].Seed
+	c.Book.Seed, c.attached = c.sides[0].Seed, !slices.ContainsFunc(c.sides, func(s session.Config) bool { return !s.NoLoad })
 	return c, c.usable()
 }
 
-// add takes a scenario, on the database that is named if one is.
-func (c *Compared) add(file string, database []scenario.Setting) error {
-	config, err := c.app.Configure(database, file)
+// add adds a side under its name.
+func (c *Compared) add(config session.Config, name string) error {
 	switch {
-	case err != nil:
-		return err
 	case len(c.sides) > 0 && config.Workload != c.sides[0].Workload:
 		return exit.Usagef("compare the runs: %s runs %s and %s runs %s; their measurements mean different things",
-			c.Book.Names[0], c.sides[0].Workload, file, config.Workload)
-	case config.NoLoad:
-		return exit.Usagef("%s uses existing data, and each run changes the data that the next one begins "+
-			"with: take no-load out", file)
+			c.Book.Names[0], c.sides[0].Workload, name, config.Workload)
 	case config.Serve != "" || config.Metrics != "":
 		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing "+
-			"live: leave them out", file)
+			"live: leave them out", name)
 	}
 	config.JSON, config.Out = false, ""
 	c.asked = c.asked && !config.NoCheck
-	name := file
-	for _, d := range database {
-		name += " on " + d.Shown()
-	}
 	c.sides, c.Book.Names = append(c.sides, config), append(c.Book.Names, name)
+	tried := config
+	if _, err := c.app.Outline("run", &tried); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	config.Seed = 0
 	c.Book.Scenario += string(config.YAML())
 	return nil
@@ -80,7 +67,9 @@ func (c *Compared) Plan() ([]Outline, error) {
 	var names []string
 	sides := make([]Outline, len(c.sides))
 	for i, side := range c.sides {
-		side.Seed = c.Book.Seed // as in the first round
+		if !side.NoLoad {
+			side.Seed = c.Book.Seed // as in the first round
+		}
 		rows, err := c.app.Outline("run", &side)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Book.Names[i], err)
@@ -92,9 +81,13 @@ func (c *Compared) Plan() ([]Outline, error) {
 	if c.Book.Repeat > 1 {
 		often = fmt.Sprintf("%d times", c.Book.Repeat)
 	}
+	seeds := fmt.Sprintf("%d, and one more each round", c.Book.Seed)
+	if c.attached {
+		seeds = "the seed of the loaded data"
+	}
 	return append([]Outline{{"Plan of `stroppy compare`; nothing was started.", [][2]string{
 		{"order", strings.Join(names, " ") + ", " + often},
-		{"seeds", fmt.Sprintf("%d, and one more each round", c.Book.Seed)},
+		{"seeds", seeds},
 		{"directory", c.shownDir()}, {"command", c.Book.Command},
 	}}}, sides...), nil
 }
@@ -119,6 +112,8 @@ func (c *Compared) next() (*planned, error) {
 		title:  fmt.Sprintf("round %d of %d: %s", round+1, c.Book.Repeat, c.Book.Names[side]),
 		folder: fmt.Sprintf("%02d-%c", round+1, 'a'+rune(side)), config: c.sides[side],
 	}
-	p.config.Seed = c.Book.Seed + uint64(round)
+	if !p.config.NoLoad {
+		p.config.Seed = c.Book.Seed + uint64(round)
+	}
 	return p, nil
 }

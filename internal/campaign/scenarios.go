@@ -134,8 +134,6 @@ func (w *Scenarios) plan(names []string, given []scenario.Setting) error {
 	for i, name := range names {
 		config, err := w.app.Configure(given, name)
 		switch {
-		case err == nil && config.NoLoad:
-			err = exit.Usagef("no-load uses existing data, and each run of a sweep loads its own: leave no-load out")
 		case err == nil && (config.Serve != "" || config.Metrics != ""):
 			return exit.Usagef("serve and metrics show one run, and a sweep over scenarios shows nothing live: leave them out")
 		}
@@ -213,7 +211,7 @@ func (w *Scenarios) next() (*planned, error) {
 		if w.Book.Done(w.Book.Names[p.index]) {
 			continue
 		}
-		if p.config.Seed == 0 {
+		if p.config.Seed == 0 && !p.config.NoLoad {
 			p.config.Seed = w.Book.Seed
 		}
 		return &p, nil

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,7 +35,7 @@ func NewSweep(app *session.App, config *session.Config, spec sweep.Spec, arrival
 	w := &Sweep{
 		Campaign: newCampaign(app, sweep.Steps, config.Out, config.Workload+"-sweep-"+database), spec: spec, arrival: arrival,
 	}
-	w.list, w.config, w.asked = w, *config, !config.NoCheck
+	w.list, w.config, w.asked, w.attached = w, *config, !config.NoCheck, config.NoLoad
 	if err := w.allowed(); err != nil {
 		return nil, err
 	}
@@ -45,9 +46,6 @@ func NewSweep(app *session.App, config *session.Config, spec sweep.Spec, arrival
 
 // allowed refuses what the sweep changes itself, and steps that no run could take.
 func (w *Sweep) allowed() error {
-	if w.config.NoLoad {
-		return exit.Usagef("every step of a sweep loads its own accounts: leave no-load out")
-	}
 	if err := w.axis(); err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func (w *Sweep) allowed() error {
 			return err
 		}
 	}
-	return w.config.OneProcess()
+	return cmp.Or(w.config.LoadedElsewhere(), w.config.OneProcess())
 }
 
 // values are the steps, as far as they are known before the first.
@@ -126,7 +124,10 @@ func (w *Sweep) admit(s *session.Session) error {
 }
 
 func (w *Sweep) keep() error {
-	w.config.Seed, w.spec.Repeat = w.Book.Seed, w.Book.Repeat
+	w.spec.Repeat = w.Book.Repeat
+	if !w.attached {
+		w.config.Seed = w.Book.Seed
+	}
 	w.Book.Command = w.again()
 	if err := w.Campaign.keep(); err != nil {
 		return err

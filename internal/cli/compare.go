@@ -25,43 +25,72 @@ import (
 	"stroppy/internal/sweep"
 )
 
-// The bounds of one comparison. Its sides are named by letters.
-const (
-	mostRepeats = 1000
-	mostSides   = 26
-)
+// mostRepeats is the largest value of --repeat.
+const mostRepeats = 1000
 
 func (a *app) compareCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "compare SCENARIO…", Short: "Run scenarios alternately, several times, and compare them",
-		Long: "The runs alternate (A B A B), so that a drift of the machine affects all scenarios alike. The\n" +
+		Use: "compare [WORKLOAD | SCENARIO…]", Short: "Run set-ups alternately, several times, and compare them",
+		Long: "The set-ups are scenarios, or one workload or scenario on several databases (--db, --cluster), with\n" +
+			"several values (--vary), or both: then each value is run on each database. Flags apply to all set-ups.\n" +
+			"The runs alternate (A B A B), so that a drift of the machine affects all set-ups alike. The\n" +
 			"intervals come from the variation between the rounds. Every run has a verdict and a folder.\n" +
-			"The runs of one round share a seed: the first scenario's, and one more each round.\n" +
-			"With --db or --cluster, each as often as there are databases, every scenario runs on each of them.",
+			"The runs of one round share a seed: the first set-up's, and one more each round. With --no-load\n" +
+			"all runs use the data that are there, and each begins with what the run before has left.",
+		Args: cobra.ArbitraryArgs,
 	}
-	var databases []scenario.Setting
-	c.Flags().Var(&repeated{"db", &databases}, "db", "run the scenarios on the database at `URL`")
-	c.Flags().Var(&repeated{"cluster", &databases}, "cluster", "run the scenarios on a cluster of this `KIND[:N]`, started on this machine for each run")
+	absent := keys("workload", "db", "cluster", "keep", "out", "serve", "metrics", "json")
+	given := givenBy(c, func(k scenario.Key) bool { return !absent(k) })
+	var sides campaign.Sides
+	c.Flags().Var(&repeated{"db", &sides.Databases}, "db", "run on the database at `URL`; may be repeated")
+	c.Flags().Var(&repeated{"cluster", &sides.Databases}, "cluster", "run on a cluster of this `KIND[:N]`, started on this machine for each run; may be repeated")
+	vary := c.Flags().StringArray("vary", nil, "compare values of a setting, or of a parameter of the cluster or the URL, such as clients=8,16 or synchronous=on,off, by `NAME=VALUE,VALUE`; may be repeated")
 	format := outputFormat(c)
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
 	dry := dryRunFlag(c)
 	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`; one that was interrupted goes on")
+	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		times, err := rounds(*repeat)
 		if err := knownFormat(c, format, false); err != nil {
 			return err
 		}
-		switch {
-		case len(args) == 0, len(args) == 1 && len(databases) < 2:
-			return exit.Usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
-		case len(args)*max(len(databases), 1) > mostSides:
-			return exit.Usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
-		case err != nil:
+		times, err := rounds(*repeat)
+		if err == nil {
+			sides.Files, args, err = scenariosOrWorkload(c, args)
+		}
+		if err == nil {
+			sides.Base, sides.Given, err = given(args)
+		}
+		if err == nil && sides.Base != "" && len(sides.Files) > 0 {
+			err = exit.Usagef("--scenario %s and %s are scenarios: name both as arguments", sides.Base, sides.Files[0])
+		}
+		if err == nil {
+			sides.Variations, err = campaign.ParseVariations(*vary)
+		}
+		if err != nil {
 			return err
 		}
-		return a.compare(args, databases, times, *out, *format, *dry)
+		return a.compare(sides, times, *out, *format, *dry)
 	}
 	return c
+}
+
+// scenariosOrWorkload returns the scenarios in the arguments, or the only argument if it is a workload.
+func scenariosOrWorkload(c *cobra.Command, args []string) (files, workload []string, err error) {
+	for _, arg := range args {
+		switch {
+		case !slices.Contains(registry.Workloads().Names(), arg):
+			files = append(files, arg)
+		case len(args) > 1:
+			return nil, nil, exit.Usagef("`%s` takes one workload or several scenarios: %s is a workload, so leave the others out", c.CommandPath(), arg)
+		default:
+			workload = args
+		}
+	}
+	if len(files) == 1 && slices.Contains(tpcc, strings.ToLower(files[0])) || len(files) > 0 && strings.HasSuffix(files[0], ".sql") {
+		return nil, nil, oneWorkload(c, files[:1])
+	}
+	return files, workload, nil
 }
 
 // rounds parses the value of --repeat.
@@ -93,11 +122,11 @@ func (r *repeated) Set(value string) error {
 	return nil
 }
 
-func (a *app) compare(files []string, databases []scenario.Setting, times int, out, format string, dry bool) error {
-	if err := noRuns(files); err != nil {
+func (a *app) compare(sides campaign.Sides, times int, out, format string, dry bool) error {
+	if err := noRuns(sides.Files); err != nil {
 		return err
 	}
-	c, err := campaign.NewCompared(a.App, out, files, databases, times)
+	c, err := campaign.NewCompared(a.App, out, sides, times)
 	if err != nil {
 		return err
 	}

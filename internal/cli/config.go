@@ -46,6 +46,19 @@ func (f *keyFlag) Type() string {
 // settings adds flags for the keys of a command. It returns a function that reads the configuration after the flags were
 // parsed. A workload as argument counts as a flag. The keys in idle may be given without effect.
 func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args []string, idle ...string) (session.Config, error) {
+	given := givenBy(c, has)
+	return func(args []string, idle ...string) (session.Config, error) {
+		file, list, err := given(args)
+		if err != nil {
+			return session.Config{}, err
+		}
+		return a.Configure(list, file, idle...)
+	}
+}
+
+// givenBy adds flags for the keys of a command. It returns a function that returns the scenario file and the given
+// settings after the flags were parsed. A workload as argument counts as a flag.
+func givenBy(c *cobra.Command, has func(scenario.Key) bool) func(args []string) (file string, given []scenario.Setting, err error) {
 	var flags []*keyFlag
 	for _, key := range registry.Workloads().Keys() {
 		if has(key) {
@@ -59,8 +72,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	}
 	files := c.Flags().StringArrayP("scenario", "f", nil, "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
 	c.Flags().SortFlags = false
-	return func(args []string, idle ...string) (session.Config, error) {
-		var given []scenario.Setting
+	return func(args []string) (file string, given []scenario.Setting, err error) {
 		if len(args) > 0 {
 			given = append(given, scenario.Setting{Key: "workload", Value: args[0], Source: "the workload"})
 		}
@@ -69,11 +81,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 				given = append(given, scenario.Setting{Key: f.key.Name, Value: f.text, Source: "--" + f.key.Name})
 			}
 		}
-		file, given, err := sortFiles(*files, given)
-		if err != nil {
-			return session.Config{}, err
-		}
-		return a.Configure(given, file, idle...)
+		return sortFiles(*files, given)
 	}
 }
 

@@ -144,7 +144,7 @@ func helpAbout(c *cobra.Command, args []string) error {
 	case len(rest) == 0:
 	case about == c.Root():
 		return about.Args(about, rest)
-	case about.Name() == "run" || about.Name() == "sweep":
+	case about.Name() == "run" || about.Name() == "sweep" || about.Name() == "compare":
 		if err := oneWorkload(about, rest); err != nil {
 			return err
 		}
@@ -253,7 +253,9 @@ stroppy sweep kv --over rate --db redis://localhost
 stroppy sweep bank --over nodes=1,3,5 --cluster etcd
 stroppy sweep --over 'scenarios=study/*' --scale-down 1000`,
 		"stroppy compare": `stroppy compare before.yaml after.yaml --repeat 5
-stroppy compare lost-update --db postgres://me@localhost/test --db mysql://me@localhost/test`,
+stroppy compare lost-update --db postgres://me@localhost/test --db mysql://me@localhost/test
+stroppy compare tpcb --db postgres://me@old/test --db postgres://me@new/test -d 30s --repeat 5
+stroppy compare bank --cluster postgres:3 --vary synchronous=on,off`,
 		"stroppy isolation": `stroppy isolation --db postgres://me@localhost/test
 stroppy isolation --cluster mariadb --schedules-only --format markdown`,
 		"stroppy probe": `stroppy probe --db postgres://me@localhost/test
@@ -412,7 +414,7 @@ func argumentValues(c *cobra.Command, _ string) ([]string, cobra.ShellCompDirect
 	case "up", "down":
 		return clusterNames(), cobra.ShellCompDirectiveNoFileComp
 	case "compare":
-		return session.ScenarioNames(), cobra.ShellCompDirectiveDefault
+		return slices.Concat(registry.Workloads().Names(), session.ScenarioNames()), cobra.ShellCompDirectiveDefault
 	case "check", "export", "history", "report":
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

@@ -24,7 +24,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			"                                go on. Tables that the studies published show our figures beside theirs",
 		Args: oneWorkload,
 	}
-	absent := keys("workload", "keep", "no-load", "arrival")
+	absent := keys("workload", "keep", "arrival")
 	read := a.settings(c, func(k scenario.Key) bool { return !absent(k) })
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	repeat := c.Flags().String("repeat", "1", "measure each step `TIMES`")

@@ -76,7 +76,64 @@ func scriptCell(mode string, count int) cell {
 }
 
 func scriptCells(count int) []cell {
-	return []cell{scriptCell(workload.Interactive, count), scriptCell(workload.Pipelined, count)}
+	return []cell{scriptCell(workload.Interactive, count), scriptCell(workload.Pipelined, count), brokenScriptCell(count)}
+}
+
+// brokenSale breaks an invariant of each form in some of its transactions.
+const brokenSale = `
+\set item random(1, 3)
+\set part random(1, 1000000)
+\set bug random(1, 20)
+\set sold 1
+BEGIN;
+UPDATE shop_stock SET stock = stock - 1 WHERE item = :item;
+\if :bug = 1
+  UPDATE shop_stock SET price = price + 1 WHERE item = 3;
+\elif :bug = 2
+  INSERT INTO shop_order (item, client, part) VALUES (99, :client_id, :part);
+\elif :bug = 3
+  INSERT INTO shop_order (item, client, part) VALUES (:item, :client_id, :part);
+  INSERT INTO shop_order (item, client, part) VALUES (:item, :client_id, :part);
+\elif :bug <> 4
+  INSERT INTO shop_order (item, client, part) VALUES (:item, :client_id, :part);
+\endif
+COMMIT;
+`
+
+// brokenScriptCell checks that each form of invariant finds the bugs of a script: a changed price, an orphan, a duplicate
+// and a lost order.
+func brokenScriptCell(count int) cell {
+	return cell{name: "script with bugs", run: func(t *testing.T, open opener) {
+		_, address := open(t)
+		dir := t.TempDir()
+		for name, text := range map[string]string{"tables.sql": shopTables, "sale.sql": brokenSale} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, v, why := program(t, script.Name, "--db", address, "--count", strconv.Itoa(max(count, 200)), "--clients", "4",
+			"--seed", "7", "--init", filepath.Join(dir, "tables.sql"), "-f", filepath.Join(dir, "sale.sql"), "--audit-interval", "30ms",
+			"--invariant", "prices: unchanged: SELECT sum(price) FROM shop_stock",
+			"--invariant", "cheap: 3: SELECT count(*) FROM shop_stock WHERE price < 11",
+			"--invariant", "orphans: empty: SELECT o.item FROM shop_order o LEFT JOIN shop_stock s ON s.item = o.item WHERE s.item IS NULL",
+			"--invariant", "parts: empty: SELECT part, count(*) FROM shop_order GROUP BY part HAVING count(*) > 1",
+			"--invariant", "books: equal: SELECT 300000 - sum(stock) FROM shop_stock; SELECT count(DISTINCT part) FROM shop_order",
+			"--invariant", "sold: sum(:sold): SELECT count(DISTINCT part) FROM shop_order",
+			"--invariant", "kinds: unchanged: SELECT count(*) FROM shop_stock")
+		if code != 1 || v.Verdict != "invalid" || v.status("invariants") != "invalid" || v.status("durable") != "valid" {
+			t.Fatalf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
+		}
+		for name, want := range map[string]bool{
+			"prices": true, "cheap": true, "orphans": true, "parts": true, "books": true, "sold": true, "kinds": false,
+		} {
+			if got := strings.Contains(fmt.Sprint(v.Checks), "nvariant "+name+" ("); got != want {
+				t.Errorf("the invariant %s is broken: %t, want %t: %+v", name, got, want, v.Checks)
+			}
+		}
+		if v.Cause == nil || v.Cause.Kind != "broken-invariants" || v.Cause.Culprit != "undecided" {
+			t.Errorf("the cause is %+v", v.Cause)
+		}
+	}}
 }
 
 // shopSale reads and writes in one transaction, and reads in another one. Each sale leaves what was drawn for it.

@@ -30,12 +30,12 @@ func (b *balances) order() *order {
 	if b.chain.writer == nil {
 		return o
 	}
-	b.graph = graph.New(len(b.Txns.List), 0, b.times(), &b.Watch, b.edges.AddTo)
+	b.graph = graph.New(len(b.Txns.List), 0, graph.TimesOf(&b.Evidence), &b.Watch, b.edges.AddTo)
 	b.edges = nil
 	if b.graph.Unordered(graph.All, true) != nil {
 		o.find(b.graph)
 	} else {
-		o.doubt = b.doubt()
+		o.doubt = b.graph.DoubtOf(&b.Evidence)
 	}
 	if !b.Watch.Cancelled() {
 		o.explainAll()
@@ -69,73 +69,6 @@ func (o *order) group(name string) func(level isolation.Level, component []uint3
 		o.more[level] = true
 		show(level, component)
 	}
-}
-
-// times returns the times of the transactions in the order. The times of each history are exact. Histories on
-// one clock have common times too, with the latest possible ends and the earliest possible beginnings.
-// Different clocks are not compared. A transaction without a reply has no end.
-func (b *balances) times() []graph.Times {
-	list := []graph.Times{b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
-		return uint32(source), check.Clock{}, true
-	})}
-	on, first := map[string]int{}, map[string]uint32{}
-	shared := false
-	for source, c := range b.Clocks {
-		if on[c.ID]++; on[c.ID] == 1 {
-			first[c.ID] = uint32(source)
-		}
-		shared = shared || on[c.ID] > 1
-	}
-	if shared {
-		list = append(list, b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
-			clock = b.Clocks[source]
-			return first[clock.ID], clock, on[clock.ID] > 1
-		}))
-	}
-	return list
-}
-
-// timesOf returns the times of the sources in groups, shifted by their clocks.
-func (b *balances) timesOf(group func(source uint16) (group uint32, clock check.Clock, ok bool)) graph.Times {
-	times := graph.Times{Begin: make([]int64, len(b.Txns.List)), End: make([]int64, len(b.Txns.List))}
-	if len(b.Clocks) > 1 {
-		times.Group = make([]uint32, len(b.Txns.List))
-	}
-	for i := range b.Txns.List {
-		t := &b.Txns.List[i]
-		times.Begin[i], times.End[i] = -graph.Never, graph.Never
-		if t.Source == check.FromLedger || !t.Counts() {
-			continue
-		}
-		of, clock, ok := group(t.Source)
-		if !ok {
-			continue
-		}
-		if times.Begin[i] = t.Try + clock.From; t.Answered() {
-			times.End[i] = t.End + clock.To
-		}
-		if times.Group != nil {
-			times.Group[i] = of
-		}
-	}
-	return times
-}
-
-// doubt counts the cases in which real time may contradict the order within the clock errors.
-func (b *balances) doubt() check.Doubt {
-	if b.Uncertainty() == 0 {
-		return check.Doubt{}
-	}
-	middle := b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
-		clock = b.Clocks[source]
-		clock.From, clock.To = clock.Middle(), clock.Middle()
-		return uint32(source), clock, true
-	})
-	t := graph.Uncertain{Begin: middle.Begin, End: middle.End, Group: middle.Group}
-	for _, c := range b.Clocks {
-		t.Error = append(t.Error, c.Error())
-	}
-	return b.graph.Doubt(t)
 }
 
 // withoutLostUpdates returns the graph without the edges between two transactions that overwrote one version.

@@ -346,3 +346,16 @@ func (p *parser) unexpected(wanted string) {
 	}
 	p.fail(p.token.at, "unexpected %s where %s is expected", p.token.text, wanted)
 }
+
+// Variables returns the slots of the variables in the expression.
+func (e *Expr) Variables() []int { return e.root.variables(nil) }
+
+func (n *node) variables(list []int) []int {
+	if n.op == opVariable {
+		list = append(list, n.slot)
+	}
+	for _, arg := range n.args {
+		list = arg.variables(list)
+	}
+	return list
+}

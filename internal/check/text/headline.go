@@ -170,8 +170,12 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 		}
 		return "This configuration does not promise it: " + strings.Join(list, "; ") + "."
 	case cause.Application:
-		return fmt.Sprintf("The application's way of writing is not safe at this level: %s claims %s, which allows this. A transaction that reads, computes and writes the result (--update %s) needs locks or a stronger level.",
-			at, j.Claim, j.Update)
+		style := ""
+		if j.Update != "" {
+			style = " (--update " + j.Update + ")"
+		}
+		return fmt.Sprintf("The application's way of writing is not safe at this level: %s claims %s, which allows this. A transaction that reads, computes and writes the result%s needs locks or a stronger level.",
+			at, j.Claim, style)
 	}
 	if j.Scripts {
 		return "Not decided between the scripts, the database, its configuration and other programs that write to it."

@@ -76,7 +76,7 @@ func (s Speaker) title(f *check.Finding) (title string, listed bool) {
 
 // Clause returns a fact as a part of a sentence.
 func (s Speaker) Clause(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.common, s.totals, s.order, s.run, s.registers, s.logs, s.replicas, s.lists, s.sessions, s.invariants} {
+	for _, clause := range []func(fact.Fact) string{s.common, s.totals, s.order, s.run, s.registers, s.logs, s.replicas, s.lists, s.sessions, s.invariants, s.rows} {
 		if text := clause(f); text != "" {
 			return text
 		}

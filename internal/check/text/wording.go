@@ -48,8 +48,8 @@ func byKind(lists ...[]wording) func() map[reflect.Type][]wording {
 
 var (
 	clauses = byKind(commonClauses, bookClauses, presenceClauses, groupClauses, orderClauses, runClauses,
-		registerClauses, logClauses, replicaClauses, listClauses, sessionClauses, invariantClauses)
-	headings = byKind(totalHeadings, registerHeadings, logHeadings, listHeadings)
+		registerClauses, logClauses, replicaClauses, listClauses, sessionClauses, invariantClauses, rowClauses)
+	headings = byKind(totalHeadings, registerHeadings, logHeadings, listHeadings, rowHeadings)
 	listings = byKind(totalListings)
 )
 

@@ -60,6 +60,8 @@ func importRules() []importRule {
 		{name: "internal/spelling"},
 		{name: "internal/run", imports: []string{"internal/fault", "internal/scenario", "internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/check/cause", "internal/check/fact", "internal/check/text", "internal/stats", "internal/isolation", "internal/report", "internal/resource"}},
 		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/script", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/graph", "internal/check/invariants", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money", "internal/stats"}},
+		{name: "internal/workload/script", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/workload/script/track", "internal/script", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/invariants", "internal/check/rows", "internal/check/totals", "internal/isolation", "internal/stats"}},
+		{name: "internal/workload/script/track", imports: []string{"internal/script"}},
 		{name: "internal/db", imports: []string{"internal/db", "internal/db/address", "internal/db/wire", "internal/db/optimistic", "internal/db/pgwire", "internal/isolation", "internal/money", "internal/spelling"}},
 		{name: "internal/db/kvtest", imports: []string{"internal/db", "internal/db/drivertest"}},
 		{name: "internal/db/sqltest", imports: []string{"internal/db", "internal/db/drivertest"}},
@@ -221,7 +223,7 @@ func (r importRule) forbids(imported string) string {
 // and workloads. Packages that several databases share are not concrete.
 func TestOnlyRegistryNamesDatabasesAndWorkloads(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
-	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
+	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling", "stroppy/internal/workload/script/track"}
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
 		if path == "internal/registry" || strings.HasPrefix(path, "internal/dbtest") {

@@ -74,6 +74,12 @@ func faultyWorkloads() []faultyWorkload {
 			return w
 		}, false, false, false},
 		{"script", func(t *testing.T, database db.Database) workload.Workload { return newShop(t, database, shopSale) }, true, true, true},
+		{"script with tracked tables", func(t *testing.T, database db.Database) workload.Workload {
+			return newPurses(t, database, fmt.Sprintf(purseRewrite, ""), "")
+		}, true, true, true},
+		{"script with tracked tables alone", func(t *testing.T, database db.Database) workload.Workload {
+			return newPurses(t, database, purseSkewed, "false")
+		}, false, false, true},
 	}
 }
 

@@ -73,28 +73,28 @@ func engines() []engine {
 		{"memory with lost answers", true, true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
 		{"sqlite", true, false, true, onSQLite, slices.Concat(
 			bankCells(counted[uint64](600), []string{""}, workload.Pipelined, workload.Interactive),
-			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", counted(3000))}, eventsCells(counted[uint64](300)), appendCells("", counted(1000)), scriptCells(counted(300)))},
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", counted(3000))}, eventsCells(counted[uint64](300)), appendCells("", counted(1000)), scriptCells(counted(300)), trackedCells(counted(300)))},
 		{"postgres", false, false, true, onPostgres, slices.Concat(
 			bankCells(300, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
-			kvOnPostgres(), appendOnPostgres(), scriptCells(300), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
+			kvOnPostgres(), appendOnPostgres(), scriptCells(300), trackedCells(300), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
 		{"postgres behind pgbouncer", false, false, false, onPooler("transaction"), behindPooler()},
 		{"postgres behind pgbouncer with a session for each client", false, false, false, onPooler("session"), skipCovered(behindPooler())},
 		{"mariadb", false, false, true, onMariaDB, slices.Concat(
 			bankCells(300, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 1500), kvCell("repeatable read", 1500), kvCell("serializable", 1500)}, eventsCells(300), appendCells("serializable", 400),
-			[]cell{appendShows("repeatable read", appends.Upsert, []string{"(G-single)", "(G-nonadjacent)"}, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"})}, scriptCells(200))},
+			[]cell{appendShows("repeatable read", appends.Upsert, []string{"(G-single)", "(G-nonadjacent)"}, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"})}, scriptCells(200), trackedCells(200))},
 		{"mysql", false, false, false, onNode("mysql", "STROPPY_TEST_MYSQL", mysqlcluster.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open), slices.Concat(
 			bankCells(400, []string{"", "read committed", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), kvCell("repeatable read", 2000), kvCell("serializable", 2000)},
-			eventsCells(200), appendCells("serializable", 300), scriptCells(200))},
+			eventsCells(200), appendCells("serializable", 300), scriptCells(200), trackedCells(200))},
 		{"mariadb with snapshot isolation", false, false, true, onMariaDBOf("", map[string]string{"innodb-snapshot-isolation": "ON"}),
 			bankCells(300, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"cockroach", false, false, false, onCockroach, slices.Concat(
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
-			appendCells("", 300), eventsCells(200), scriptCells(200))},
+			appendCells("", 300), eventsCells(200), scriptCells(200), trackedCells(200))},
 		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Starter(voltdb.Hosts), jars, voltdb.Open), slices.Concat(
 			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"),
 				appendCell("", 2000), appendCell("", 500, "--operations", "16", "--list-length", "4")},
@@ -108,7 +108,7 @@ func engines() []engine {
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20"), appendCell("", 1000)}, eventsCells(200))},
 		{"dqlite", false, false, false, onNode("dqlite", "STROPPY_TEST_DQLITE", dqlitecluster.Start, nil, dqlite.Open), slices.Concat(
 			bankCells(200, []string{""}, workload.Pipelined, workload.Interactive), []cell{tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 500)},
-			eventsCells(100), appendCells("", 200), scriptCells(100))},
+			eventsCells(100), appendCells("", 200), scriptCells(100), trackedCells(100))},
 		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnEtcd(), appendCell("", 500)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},

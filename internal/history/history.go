@@ -154,7 +154,8 @@ func (tx *Transaction) EachBroken(do func(op *Op, value []byte)) {
 }
 
 // Op is a transaction's operation on one object, such as an account or a record, with the state that it
-// found. A transaction has at most one Op for each object, unless objects are lists.
+// found. A transaction has at most one Op for each object, unless objects are lists, or rows of tables that a user
+// tracks.
 type Op struct {
 	Object   uint64 // number of the object by the workload's formula
 	Write    bool   // it changed the object

@@ -16,7 +16,7 @@ func (c *checker) readEnd() (problem error) {
 		return nil
 	}
 	for row := range check.Each(&c.Watch, "the end state's rows", c.Input.End.Objects(), &problem) {
-		if row.N < First {
+		if row.N < First || row.N > last {
 			continue
 		}
 		if _, twice := c.rows[row.N]; twice {

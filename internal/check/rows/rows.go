@@ -30,6 +30,8 @@ const (
 	OtherWrites               // statements that wrote and were not recorded
 	Unversioned               // writes of tracked tables whose versions are not known
 	First       uint64 = 8    // the first row
+
+	last = 1<<64 - 1025 // the last row; larger numbers are of the workload
 )
 
 // Input is a history with its end state. End has the rows with a version above 0.
@@ -169,7 +171,7 @@ func (g *gathered) add(t uint32, tx *history.Transaction) {
 			g.tracked.OtherWrites += uint64(o.Amount)
 		case o.Object == Unversioned:
 			blind = true
-		case o.Object < First:
+		case o.Object < First || o.Object > last:
 		case !o.Observed:
 			blind = blind || o.Write
 		case o.Write:

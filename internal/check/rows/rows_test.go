@@ -139,7 +139,7 @@ func TestAnomaliesAreNamed(t *testing.T) {
 				r = got[check.Strict]
 			}
 			if tc.anomaly == "" {
-				if r.Status != check.Valid || !strings.Contains(r.Detail, "tracked were all") {
+				if r.Status != check.Valid || !strings.Contains(r.Detail, "Tracked were all") {
 					t.Errorf("%v: %s", r.Status, r.Detail)
 				}
 				return

@@ -40,6 +40,7 @@ type client struct {
 	timings    [][]timing // nil: the statements are not measured
 	args       []db.Value
 	slots      map[*db.Statement][]int // of the columns of a result; -1: no script uses the column
+	record     recorder
 }
 
 func newClient(w *Script, s db.SQLSession, number uint64) *client {
@@ -92,16 +93,23 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	c.again = true
 	c.sums.begin()
 	c.open, c.implicit, c.pipelining, c.receipted = false, false, false, false
+	c.record.begin()
 	reason, err := c.perform(ctx, tx)
 	if err != nil && c.open {
 		c.open = false
 		_ = c.s.Rollback(ctx) // the first error counts
 	}
-	if tx.Ops = tx.Ops[:0]; c.receipted || c.written {
+	if tx.Ops = tx.Ops[:0]; c.leaves() && (c.receipted || c.written) {
 		tx.Ops = append(tx.Ops, history.Op{Write: true, Amount: 1})
 	}
 	tx.Ops = c.sums.appendOps(tx.Ops)
+	if len(c.w.tracked) > 0 {
+		tx.Ops = c.record.append(tx.Ops)
+	}
 	if err == nil {
+		if c.written { // by an earlier transaction of the script
+			reason = 0
+		}
 		workload.Decide(tx, reason)
 		return nil
 	}
@@ -152,9 +160,9 @@ func (c *client) perform(ctx context.Context, tx *history.Transaction) (reason h
 		case script.SyncPipeline, script.EndPipeline:
 			c.pipelining = step.Op == script.SyncPipeline
 			if c.implicit {
-				err = c.commit(ctx, i)
+				err = c.commit(ctx, tx, i)
 			} else if c.open {
-				err = c.s.Flush(ctx)
+				err = c.flush(ctx, tx)
 			}
 		default:
 			var refused history.Reason
@@ -211,16 +219,32 @@ func (c *client) sleep(ctx context.Context, step *script.Step) error {
 }
 
 // commit commits a transaction of the script. The next one begins at the step after it.
-func (c *client) commit(ctx context.Context, step int) error {
+func (c *client) commit(ctx context.Context, tx *history.Transaction, step int) error {
 	if err := c.sums.take(c.machine); err != nil {
 		return err
+	}
+	if c.record.wrote && len(c.record.pending) > 0 { // the commit's answer may be lost, and the versions with it
+		if err := c.flush(ctx, tx); err != nil {
+			return err
+		}
 	}
 	c.open, c.implicit = false, false
 	err := c.s.Commit(ctx)
 	if err == nil {
-		c.first, c.written, c.receipted = step+1, c.written || c.receipted, false
+		c.harvest(tx)
+		c.first, c.written, c.receipted = step+1, c.written || c.receipted || c.record.wrote, false
+		c.record.kept = len(c.record.ops)
 		c.machine.Save()
 		c.sums.ended(true)
+	}
+	return err
+}
+
+// flush waits for the results of all statements.
+func (c *client) flush(ctx context.Context, tx *history.Transaction) error {
+	err := c.s.Flush(ctx)
+	if err == nil {
+		c.harvest(tx)
 	}
 	return err
 }
@@ -233,9 +257,10 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 		c.open = true
 		return 0, c.s.Begin(ctx, tx.Kind.ReadOnly())
 	case script.Commit:
-		return 0, c.commit(ctx, at)
+		return 0, c.commit(ctx, tx, at)
 	case script.Rollback:
 		c.open, c.receipted = false, false
+		c.record.undo()
 		err := c.s.Rollback(ctx)
 		c.first = at + 1
 		c.machine.Save()
@@ -248,8 +273,8 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 	if q.Writes != script.No {
 		c.sums.writes()
 	}
-	alone := !c.open
-	if alone && !c.pipelining && (q.Writes == script.No || !c.leaves() && c.sums == nil) {
+	alone, tracked := !c.open, c.recorded(at)
+	if alone && !c.pipelining && tracked == nil && (q.Writes == script.No || !c.leaves() && c.sums == nil) {
 		return 0, c.query(ctx, q, statement)
 	}
 	if alone {
@@ -258,7 +283,7 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 		}
 		c.open, c.implicit = true, c.pipelining
 	}
-	result, err := c.s.Do(ctx, statement, c.arguments(q))
+	result, err := c.do(ctx, tx, tracked, statement, q)
 	if err == nil && q.Writes != script.No {
 		err = c.receipt(ctx, tx)
 	}
@@ -266,18 +291,32 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 	case err != nil:
 		return 0, err
 	case alone && !c.pipelining:
-		if err := c.commit(ctx, at); err != nil {
+		if err := c.commit(ctx, tx, at); err != nil {
 			return 0, err
 		}
 	case q.Store != script.NoStore || !c.pipelining && c.w.config.mode() == workload.Interactive:
-		if err := c.s.Flush(ctx); err != nil {
+		if err := c.flush(ctx, tx); err != nil {
 			return 0, err
 		}
 	}
 	if q.Store == script.NoStore {
 		return 0, nil
 	}
-	return 0, c.store(q, statement, c.s.Result(result))
+	extra := 0
+	if tracked != nil {
+		extra = tracked.Extra
+	}
+	return 0, c.store(q, statement, c.s.Result(result), extra)
+}
+
+// do sends a statement; tracked is nil if it is not recorded.
+func (c *client) do(
+	ctx context.Context, tx *history.Transaction, tracked *trackedStatement, statement *db.Statement, q *script.SQL,
+) (int, error) {
+	if tracked != nil {
+		return c.doTracked(ctx, tx, tracked, statement, q)
+	}
+	return c.s.Do(ctx, statement, c.arguments(q))
 }
 
 // receipt inserts the receipt of a transaction with its first statement that writes.
@@ -325,15 +364,15 @@ func (c *client) query(ctx context.Context, q *script.SQL, statement *db.Stateme
 		if err != nil {
 			return err
 		}
-		return c.store(q, statement, c.s.Result(result))
+		return c.store(q, statement, c.s.Result(result), 0)
 	}
 	return c.s.Query(ctx, statement, c.arguments(q), ignore)
 }
 
 func ignore([]db.Value) error { return nil }
 
-// store sets the variables of \gset and \aset from a result.
-func (c *client) store(q *script.SQL, statement *db.Statement, r *db.Result) error {
+// store sets the variables of \gset and \aset from a result, without the extra columns at its end.
+func (c *client) store(q *script.SQL, statement *db.Statement, r *db.Result, extra int) error {
 	rows := r.Rows()
 	switch {
 	case q.Store == script.GSet && rows != 1:
@@ -343,7 +382,7 @@ func (c *client) store(q *script.SQL, statement *db.Statement, r *db.Result) err
 	}
 	slots, known := c.slots[statement]
 	if !known {
-		for _, name := range r.Names {
+		for _, name := range r.Names[:len(r.Names)-extra] {
 			slot, err := c.w.program.Column(q, name)
 			if err != nil {
 				return err

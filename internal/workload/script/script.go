@@ -6,7 +6,15 @@
 // shows for any SQL which transactions were applied. A look-up of a lost transaction inserts a tombstone under its id,
 // so that the transaction can no longer be applied. Without receipts the run is a measurement, and nothing is checked.
 //
-// The table is the only object that a run adds. It also numbers the runs: each run inserts a row with its identity, whose
+// # Tracked tables
+//
+// Tracked rows count their versions in a column and name their last writer in another one. The statements of the scripts
+// are rewritten when the workload is bound (see package track). Reads then see the version and its writer, and writes
+// return the version that they made. So the history has the dependencies between transactions.
+//
+// # Objects
+//
+// The table of receipts is the only object that a run without tracked tables adds. It also numbers the runs: each run inserts a row with its identity, whose
 // client and sequence number are 0.
 package script
 
@@ -54,6 +62,7 @@ type Script struct {
 	program  *script.Program
 	texts    []statements // of each script
 	receipts *receipts    // nil: the run has none
+	tracked  tables       // of the run; empty: none
 	audits   *audits      // nil: there are no invariants
 	summed   []int        // the slots of the variables that invariants sum
 	damage   error        // of the header of a recording
@@ -114,6 +123,9 @@ func (w *Script) parse() (err error) {
 				"put BEGIN and COMMIT around them", w.program.Scripts[i].Name, w.texts[i].parts)
 		}
 	}
+	if err := w.planTracking(); err != nil {
+		return err
+	}
 	if c.Receipts == noReceipts || c.Receipts == "" && !writes {
 		return nil
 	}
@@ -167,22 +179,40 @@ func (w *Script) Attach(ctx context.Context) (loaded workload.Loaded, err error)
 	if err := w.startInvariants(ctx); err != nil {
 		return loaded, err
 	}
-	if w.receipts == nil {
+	book := w.book()
+	if book == nil {
 		w.run = 1
 		return loaded, nil
 	}
-	there, err := w.receipts.exist(ctx, w.database)
+	if err := w.columns().verify(ctx, w.tracked); err != nil {
+		return loaded, err
+	}
+	there, err := book.exist(ctx, w.database)
 	if err != nil {
 		return loaded, err
 	}
 	if !there {
 		w.report("The run adds the table " + receiptTable + " to the database. `stroppy cleanup` removes it.")
-		if err := w.database.Exec(ctx, w.receipts.create); err != nil {
+	}
+	if err := w.track(ctx); err != nil {
+		return loaded, err
+	}
+	if !there {
+		if err := w.database.Exec(ctx, book.create); err != nil {
 			return loaded, err
 		}
 	}
-	w.run, err = w.receipts.takeRun(ctx, w.database, identity(w.load))
+	w.run, err = book.takeRun(ctx, w.database, identity(w.load))
 	return loaded, err
+}
+
+// book returns the statements about the table of receipts; nil: the run does not need it. A run that tracks rows takes
+// its number from the table, even without receipts.
+func (w *Script) book() *receipts {
+	if w.receipts == nil && len(w.tracked) > 0 {
+		return newReceipts(w.dialect)
+	}
+	return w.receipts
 }
 
 // findScale sets the scale as pgbench does: built-in scripts run on its own tables, which have a branch for each scale.
@@ -215,6 +245,7 @@ func (w *Script) Recall(h history.Header) {
 	if h.Keys[keyReceipts] == "true" {
 		w.receipts = newReceipts(w.dialect)
 	}
+	w.tracked = trackedIn(h)
 	list, err := invariantsOf(h)
 	if err == nil {
 		w.audits, err = newAudits(list, w.dialect)
@@ -230,10 +261,11 @@ func (w *Script) AttachReadOnly(ctx context.Context) (loaded workload.Loaded, er
 
 // CheckUnchanged implements workload.Workload. It looks for the row of the run.
 func (w *Script) CheckUnchanged(ctx context.Context) error {
-	if w.receipts == nil || w.damage != nil {
+	book := w.book()
+	if book == nil || w.damage != nil {
 		return w.damage
 	}
-	same, err := w.receipts.has(ctx, w.database, w.run, identity(w.load))
+	same, err := book.has(ctx, w.database, w.run, identity(w.load))
 	if err == nil && !same {
 		err = dataset.MismatchErrorf("the table %s of this database has no receipts of run %d: name the database of the run with --db; if the table was removed since, the receipts are gone", receiptTable, w.run)
 	}
@@ -262,6 +294,9 @@ func (w *Script) Header() history.Header {
 	if w.recalled {
 		h.Run++
 	}
+	if len(w.tracked) > 0 {
+		h.Keys[keyTracked], h.Object = w.tracked.text(), "row"
+	}
 	if w.audits != nil {
 		h.Keys[keyInvariants], h.Keys[keyStarts] = invariants.Lines(w.audits.list), invariants.Starts(w.audits.list)
 	}
@@ -277,6 +312,7 @@ func (w *Script) Header() history.Header {
 // Keys in the header of a history.
 const (
 	keyReceipts   = "receipts"
+	keyTracked    = "tracked"
 	keyMode       = "mode"
 	keyInvariants = "invariants"       // as the user wrote them
 	keyStarts     = "invariant_starts" // the answers before the first transaction
@@ -305,16 +341,16 @@ func (w *Script) Client(ctx context.Context, i int) (load.Client, error) {
 	return newClient(w, session, uint64(i)), nil
 }
 
-// EndState implements workload.Workload: it downloads the receipts, and then reads the invariants. So what has a receipt
-// counts in them.
+// EndState implements workload.Workload: it downloads the receipts and the versions of tracked rows, and then reads the
+// invariants. So what has a receipt counts in them.
 func (w *Script) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	if w.receipts != nil {
 		if err := w.receipts.download(ctx, w.database, w.run, end, progress); err != nil {
 			return err
 		}
 	}
-	if w.audits == nil {
-		return nil
+	if err := w.columns().download(ctx, w.tracked, end); err != nil || w.audits == nil {
+		return err
 	}
 	return w.endInvariants(ctx, end)
 }
@@ -325,17 +361,24 @@ func (w *Script) ForNode(database db.Database) (workload.Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	node.run, node.seed, node.load = w.run, w.seed, w.load
+	node.run, node.seed, node.load, node.tracked = w.run, w.seed, w.load, w.tracked
 	return node, nil
 }
 
-// Remove implements workload.Workload: it removes the table of receipts and no table of the user.
+// Remove implements workload.Workload: it removes the table of receipts and the columns of tracked tables, and no table
+// of the user.
 func (w *Script) Remove(ctx context.Context) (removed workload.Removed, err error) {
-	r := newReceipts(w.dialect)
-	there, err := r.exist(ctx, w.database)
-	if err != nil || !there {
+	removed.Names, err = w.columns().remove(ctx)
+	if err != nil {
 		return removed, err
 	}
-	removed = workload.Removed{What: "receipts of scripts", Names: []string{"table " + receiptTable}}
-	return removed, w.database.Exec(ctx, "DROP TABLE "+receiptTable)
+	there, err := newReceipts(w.dialect).exist(ctx, w.database)
+	if err == nil && there {
+		removed.Names = append(removed.Names, "table "+receiptTable)
+		err = w.database.Exec(ctx, "DROP TABLE "+receiptTable)
+	}
+	if len(removed.Names) > 0 {
+		removed.What = "receipts of scripts"
+	}
+	return removed, err
 }

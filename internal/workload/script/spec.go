@@ -1,10 +1,8 @@
 package script
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,13 +12,14 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/invariants"
-	"stroppy/internal/check/totals"
+	"stroppy/internal/check/rows"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/script"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/recording"
+	"stroppy/internal/workload/script/track"
 )
 
 // Spec is the workload as the commands know it.
@@ -32,11 +31,12 @@ func Spec() workload.Spec {
 		Config: func() workload.Config { return &Config{AuditInterval: 10 * time.Second} },
 		Loaded: func(history.Header) map[string]string { return nil },
 		Unproved: func(h history.Header) string {
-			if withReceipts([]history.Header{h}) || withInvariants([]history.Header{h}) {
+			if one := []history.Header{h}; withEither(one) || withInvariants(one) {
 				return ""
 			}
 			return "Measured; nothing was checked, because the scripts have no receipts and no invariants."
 		},
+		Unsafe:  &workload.UnsafeStyle{}, // a lost update that is found shows it
 		Objects: func(h history.Header) workload.Objects { return newObjects(h) },
 		Format:  format(),
 	}, declared(), checks)
@@ -46,68 +46,21 @@ func words() check.Words {
 	return check.Words{One: "transaction", Book: "table of receipts", Part: "receipt", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
-// objects names the table of receipts, the invariants and the variables that they sum.
-type objects struct{ invariants, variables []string }
-
-func newObjects(h history.Header) objects {
-	list, _ := invariantsOf(h) // the checks report the damage
-	o := objects{variables: invariants.Variables(list)}
-	for i := range list {
-		o.invariants = append(o.invariants, "invariant "+list[i].Name)
-	}
-	return o
-}
-
-func (o objects) Name(n uint64) string {
-	switch {
-	case n >= sumObject && n < sumObject+2*uint64(len(o.variables)):
-		name := ":" + o.variables[(n-sumObject)/2]
-		if n%2 == 1 {
-			name += " × 10^18"
-		}
-		return name
-	case n >= invariantObject && n < invariantObject+uint64(len(o.invariants)):
-		return o.invariants[n-invariantObject]
-	}
-	return receiptTable
-}
-
-func (o objects) Number(name string) (uint64, error) {
-	if name == receiptTable {
-		return 0, nil
-	}
-	for i, own := range o.invariants {
-		if own == name || own == "invariant "+name {
-			return invariantObject + uint64(i), nil
-		}
-	}
-	return 0, fmt.Errorf("there is no object %s: take %s or the name of an invariant", name, receiptTable)
-}
-
-// format writes receipts, sums and audits.
-func format() workload.Format {
-	f := workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) })
-	amounts := f.Operation
-	f.Operation = func(op *history.Op) string {
-		switch {
-		case op.State == history.Broken:
-			return fmt.Sprintf("%d bytes", op.Value)
-		case op.Object >= sumObject:
-			return fmt.Sprintf("%+d", op.Amount)
-		}
-		return amounts(op)
-	}
-	return f
-}
-
 // declared returns the checks, with the files that each needs.
 func declared() []check.Declared {
 	return []check.Declared{
-		recording.DeclareIf(withReceipts, check.Durable, history.Recorded|history.EndState, "every committed transaction that wrote has its receipt"),
-		recording.DeclareIf(withReceipts, check.NoGhost, history.Recorded|history.EndState,
-			"nothing aborted or rejected has a receipt, and no receipt is of a transaction that was never sent"),
+		recording.DeclareIf(withEither, check.Durable, history.Recorded|history.EndState,
+			"every committed transaction that wrote has its receipt, and tracked rows end in the latest version"),
+		recording.DeclareIf(withEither, check.NoGhost, history.Recorded|history.EndState,
+			"nothing aborted or rejected has a receipt or wrote a tracked row last, "+
+				"and no receipt is of a transaction that was never sent"),
 		recording.DeclareIf(withReceipts, check.ExactlyOnce, history.Recorded|history.EndLedger, "no transaction has two receipts"),
 		recording.DeclareIf(withInvariants, check.Invariants, history.Recorded|history.EndState, "every invariant held at each audit and in the end"),
+		recording.DeclareIf(withComputed, rows.NoLostUpdate, history.Recorded,
+			"no transaction replaced the value of a tracked row that it had not read by a value that it computed"),
+		recording.DeclareIf(withTracked, check.Serializable, history.Recorded,
+			"one order of all transactions explains every version of a tracked row that was read or written"),
+		recording.DeclareIf(withTracked, check.Strict, history.Recorded, "one that agrees with real time does"),
 	}
 }
 
@@ -119,102 +72,6 @@ func withInvariants(runs []history.Header) bool {
 // withReceipts reports whether one of these runs left receipts.
 func withReceipts(runs []history.Header) bool {
 	return slices.ContainsFunc(runs, func(h history.Header) bool { return h.Keys[keyReceipts] == "true" })
-}
-
-// checks decides about the receipts and the invariants.
-func checks(ctx context.Context, input recording.Input) ([]check.Result, error) {
-	results, err := receiptChecks(ctx, input)
-	list, damage := invariantsOf(input.Header)
-	if err = errors.Join(err, damage); err != nil || len(list) == 0 {
-		return results, err
-	}
-	r, err := invariants.Check(ctx, invariants.Input{
-		Input: input.Input, List: list, Object: invariantObject, Sums: sumObject,
-		Receipts: len(results) > 0, Counts: len(results) == 0,
-	})
-	return append(results, r), err
-}
-
-// receiptChecks decides about the receipts. They are the history of one row, to which each transaction adds 1.
-func receiptChecks(ctx context.Context, input recording.Input) ([]check.Result, error) {
-	if input.Header.Keys[keyReceipts] != "true" {
-		return nil, nil
-	}
-	in := totals.GroupsInput{Input: ofReceiptsAlone(input), Words: words(), Groups: []totals.Group{{Name: "receipts", Rows: 1}}}
-	if report := in.OnViolation; report != nil {
-		in.OnViolation = func(v check.Violation) {
-			if ofReceipts(v.Check) {
-				report(v)
-			}
-		}
-	}
-	results, err := totals.Groups(ctx, in)
-	return slices.DeleteFunc(results, func(r check.Result) bool { return !ofReceipts(r.Name) }), err
-}
-
-// ofReceiptsAlone returns the input without what belongs to invariants.
-func ofReceiptsAlone(input recording.Input) check.Input {
-	in := input.Input
-	if input.Header.Keys[keyInvariants] == "" {
-		return in
-	}
-	in.History = nil
-	for _, source := range input.History {
-		in.History = append(in.History, receiptSource{source})
-	}
-	if in.End != nil {
-		in.End = receiptEnd{in.End}
-	}
-	return in
-}
-
-// receiptSource is a history without audits and sums.
-type receiptSource struct{ check.Source }
-
-// Has reports whether the history has the transactions of a client.
-func (s receiptSource) Has(client uint64) bool {
-	part, ok := s.Source.(interface{ Has(client uint64) bool })
-	return !ok || part.Has(client)
-}
-
-func (s receiptSource) Transactions() iter.Seq2[history.Record, error] {
-	return func(yield func(history.Record, error) bool) {
-		var tx history.Transaction
-		for record, err := range s.Source.Transactions() {
-			if err == nil {
-				if record.Kind.Background() {
-					continue
-				}
-				tx = *record.Transaction
-				if n := slices.IndexFunc(tx.Ops, func(op history.Op) bool { return op.Object >= invariantObject }); n >= 0 {
-					tx.Ops = tx.Ops[:n]
-				}
-				record.Transaction = &tx
-			}
-			if !yield(record, err) {
-				return
-			}
-		}
-	}
-}
-
-// receiptEnd is an end state without the answers of invariants.
-type receiptEnd struct{ check.EndState }
-
-func (receiptEnd) Unexpected() []string { return nil }
-
-func (e receiptEnd) Objects() iter.Seq2[history.Object, error] {
-	return func(yield func(history.Object, error) bool) {
-		for o, err := range e.EndState.Objects() {
-			if (err != nil || o.N < invariantObject) && !yield(o, err) {
-				return
-			}
-		}
-	}
-}
-
-func ofReceipts(name string) bool {
-	return name == check.Durable || name == check.NoGhost || name == check.ExactlyOnce
 }
 
 // noReceipts is the value of Config.Receipts of a run without receipts.
@@ -231,7 +88,8 @@ type Config struct {
 	Scale    uint64   // of the variable scale; 0: the rows of pgbench_branches for built-in scripts, and 1 for others
 	Init     string   // the path of a file with statements for the load phase; empty: none
 	Receipts string   // empty: if a script writes
-	Undriven bool     // no transaction is run
+	Track    []track.Table
+	Undriven bool // no transaction is run
 
 	Invariants    []invariants.Invariant
 	AuditInterval time.Duration // 0: the invariants are read at the start and the end alone
@@ -285,6 +143,11 @@ func (c *Config) Settings() []setting.Setting {
 			Set: func(text string) error { c.Init = text; return nil }, Get: func() string { return c.Init }, Data: true,
 		},
 		receipts,
+		{
+			Name: "track", Value: "TABLE(KEY)", Lines: true, Set: c.setTrack, Get: c.trackText,
+			Help: "a table whose rows count their versions in two more columns, so that isolation can be checked; " +
+				"its key is in parentheses",
+		},
 		{
 			Name: "invariant", Value: "NAME: EXPECTATION: SQL", Lines: true,
 			Help: "a query whose result must be as expected: a number, unchanged, empty, equal (of two queries) or sum(:VARIABLE); may be given several times",

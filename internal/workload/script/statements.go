@@ -13,6 +13,7 @@ type statements struct {
 	at     []*db.Statement // by step; nil for steps without one
 	writes bool            // the script writes, or may write
 	parts  int             // its transactions that write
+	plan   plan            // of its statements on tracked tables
 }
 
 // newStatements makes the statements of a script. It returns an error if the workload cannot run one.

@@ -1,0 +1,233 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	"stroppy/internal/db"
+	"stroppy/internal/script"
+	"stroppy/internal/workload/script/track"
+)
+
+// trackedStatement is a statement that the client records.
+type trackedStatement struct {
+	track.Statement
+	follow *db.Statement // reads the version after a write; nil: the write returns it
+}
+
+// plan holds the statements of one script on tracked tables.
+type plan struct {
+	recorded []*trackedStatement // by step; nil for the others
+	steps    []track.Statement   // by step
+	notes    []string            // the statements that are not recorded, each with the reason
+}
+
+// planner rewrites the statements of all scripts.
+type planner struct {
+	tables  tables
+	rewrite track.Rewriter
+	dialect *db.Dialect
+	program *script.Program
+}
+
+// setTrack adds tracked tables.
+func (c *Config) setTrack(lines string) error {
+	for line := range strings.Lines(lines) {
+		t, err := track.Parse(strings.TrimSpace(line))
+		if err != nil {
+			return err
+		}
+		for _, other := range c.Track {
+			if strings.EqualFold(other.Name, t.Name) {
+				return fmt.Errorf("the table %s is there twice", t.Name)
+			}
+		}
+		if c.Track = append(c.Track, t); len(c.Track) > mostTracked {
+			return fmt.Errorf("there are more than %d tables", mostTracked)
+		}
+	}
+	return nil
+}
+
+func (c *Config) trackText() string {
+	var lines []string
+	for i := range c.Track {
+		lines = append(lines, c.Track[i].String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// planTracking rewrites the statements that read and write tracked tables.
+func (w *Script) planTracking() error {
+	if len(w.config.Track) == 0 {
+		return nil
+	}
+	for _, t := range w.config.Track {
+		w.tracked = append(w.tracked, tracked{Table: t})
+	}
+	p := planner{
+		tables: w.tracked, dialect: w.dialect, program: w.program,
+		rewrite: track.Rewriter{Tables: w.config.Track, Returning: w.dialect.Returning},
+	}
+	for i, s := range w.program.Scripts {
+		plan, computes, err := p.script(s)
+		if err != nil {
+			return err
+		}
+		for table := range computes {
+			w.tracked[table].Computes = append(w.tracked[table].Computes, w.kind(i))
+		}
+		for step, one := range plan.recorded {
+			if one != nil {
+				w.texts[i].at[step] = &db.Statement{
+					SQL: track.Placeholders(one.Parts, w.dialect.Placeholder), Parts: one.Parts, Free: true,
+					Params: untyped(len(one.Own)),
+				}
+			}
+		}
+		w.texts[i].plan = plan
+	}
+	return nil
+}
+
+func untyped(n int) (list []db.Type) {
+	for range n {
+		list = append(list, db.Untyped)
+	}
+	return list
+}
+
+// script plans one script. computes has the tables into which it writes what it computed from what it had read there.
+func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, err error) {
+	plan.recorded, plan.steps = make([]*trackedStatement, len(s.Steps)), make([]track.Statement, len(s.Steps))
+	transactions := transactionsOf(s)
+	chosen, writing := -1, -1 // transactions: the recorded one, and the one that writes
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.Op != script.Execute || step.SQL.Control == script.Begin || step.SQL.Control == script.Commit ||
+			step.SQL.Control == script.Rollback {
+			continue
+		}
+		if plan.steps[i], err = p.rewrite.Rewrite(step.SQL); err != nil {
+			return plan, nil, fmt.Errorf("%s:%d: %w", s.Name, step.Line, err)
+		}
+		one := &plan.steps[i]
+		for _, t := range one.Deletes {
+			p.tables[t].Deletes = true
+		}
+		for _, t := range one.Inserts {
+			p.tables[t].Inserts = true
+		}
+		if one.Kind == track.Update || one.Kind == track.Insert {
+			if writing >= 0 && writing != transactions[i] {
+				const two = "%s:%d: the script writes tracked tables in a second transaction, and one is recorded: " +
+					"put BEGIN and COMMIT around them, or take two files"
+				return plan, nil, fmt.Errorf(two, s.Name, step.Line)
+			}
+			writing = transactions[i]
+		}
+		if one.Kind != track.None && chosen < 0 {
+			chosen = transactions[i]
+		}
+		if step.SQL.Control == script.RollbackTo {
+			return plan, nil, fmt.Errorf("%s:%d: --track does not support ROLLBACK TO: take two transactions", s.Name, step.Line)
+		}
+	}
+	if writing >= 0 {
+		chosen = writing
+	}
+	for i := range plan.steps {
+		one := &plan.steps[i]
+		if one.Kind != track.None && transactions[i] != chosen {
+			one.Kind, one.Why = track.None, "another transaction of the script is recorded"
+		}
+		if one.Why != "" {
+			plan.notes = append(plan.notes, fmt.Sprintf("%s:%d is not tracked: %s", s.Name, s.Steps[i].Line, one.Why))
+		}
+		if one.Kind != track.None {
+			plan.recorded[i] = p.recorded(one)
+		}
+	}
+	return plan, p.computes(s, &plan), nil
+}
+
+func (p *planner) recorded(one *track.Statement) *trackedStatement {
+	r := &trackedStatement{Statement: *one}
+	if len(one.Follow) > 0 {
+		r.follow = &db.Statement{
+			SQL: track.Placeholders(one.Follow, p.dialect.Placeholder), Parts: one.Follow, Free: true,
+			Params: untyped(len(one.Follow) - 1),
+		}
+	}
+	return r
+}
+
+// transactionsOf numbers the transactions of a script: each step has the number of its transaction.
+func transactionsOf(s *script.Script) []int {
+	list := make([]int, len(s.Steps))
+	number, open, pipelining := 0, false, false
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		switch {
+		case step.Op == script.StartPipeline:
+			pipelining = true
+			number++
+		case step.Op == script.SyncPipeline || step.Op == script.EndPipeline:
+			pipelining = step.Op == script.SyncPipeline
+			number++
+		case step.Op != script.Execute:
+		case step.SQL.Control == script.Begin:
+			open = true
+			number++
+		case step.SQL.Control == script.Commit || step.SQL.Control == script.Rollback:
+			open = false
+			number++
+		case !open && !pipelining:
+			number++
+		}
+		list[i] = number
+	}
+	return list
+}
+
+// column is a column of a tracked table.
+type column struct {
+	table int
+	name  string
+}
+
+// computes finds the tables into which a script writes what it computed from columns that it had read there. Such a
+// transaction loses an update if it did not read the latest version.
+func (p *planner) computes(s *script.Script, plan *plan) map[int]bool {
+	from := map[int][]column{} // by variable
+	tables := map[int]bool{}
+	for i := range s.Steps {
+		step, one := &s.Steps[i], plan.recorded[i]
+		switch {
+		case step.Op == script.Assign:
+			var list []column
+			for _, slot := range step.Expr.Variables() {
+				list = append(list, from[slot]...)
+			}
+			from[step.Slot] = list
+		case one == nil:
+		case one.Kind == track.Read && step.SQL.Store != script.NoStore:
+			for _, c := range one.Columns {
+				if slot, ok := p.program.Slot(step.SQL.Prefix + c[0]); ok {
+					from[slot] = []column{{one.Table, strings.ToLower(c[1])}}
+				}
+			}
+		case one.Kind == track.Update:
+			for _, set := range one.Sets {
+				for _, number := range set.Params {
+					for _, c := range from[step.SQL.Params[number]] {
+						if c == (column{one.Table, strings.ToLower(set.Column)}) {
+							tables[one.Table] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return tables
+}

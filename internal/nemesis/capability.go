@@ -119,6 +119,18 @@ type ChaosTaker interface {
 	Chaos(ctx context.Context, file string) (fault.Effect, error)
 }
 
+// Foreign is a cluster of servers that this program did not start. Its owner decides what can be done to them.
+type Foreign interface {
+	// Can returns an error if the owner gave no command for a fault, such as "kill leader". It is called before the load.
+	Can(fault string) error
+	// Shell runs a command of the user and logs its output.
+	Shell(ctx context.Context, command string) error
+	// Promise records a command that heals a fault, in case this program is killed before the heal. kept removes the record.
+	Promise(heal string) (kept func() error, err error)
+	// Observe returns which server takes writes now, as a clause; empty: it cannot be known.
+	Observe(ctx context.Context) string
+}
+
 // able returns an error if nodes of a cluster can never suffer an effect.
 type able func(e effect, s *state, nodes []cluster.Node) error
 

@@ -110,6 +110,11 @@ func (e effect) needsLeader() bool {
 // possible returns an error if this cluster can never suffer the effect.
 func (e effect) possible(s *state) error {
 	nodes := s.cluster.Nodes()
+	if f, ok := s.cluster.(Foreign); ok {
+		if err := f.Can(e.String()); err != nil {
+			return err
+		}
+	}
 	if err := e.kind().able(e, s, nodes); err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
+// Probe sets the command that sees the effects of exec: it succeeds while a fault is in effect. It is called before Run.
+func (n *Nemesis) Probe(command string) { n.state.probe = command }
+
 // Possible returns the error of New for a planned cluster, as far as it is known before the start.
 func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	ended, cancel := context.WithCancel(context.Background())

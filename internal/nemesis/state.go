@@ -79,6 +79,7 @@ type state struct {
 	leads     bool    // the nodes have a leader
 	grows     bool    // the script adds nodes
 	uncounted bool    // the number of nodes is not known
+	probe     string  // a command that succeeds while a fault by exec is in effect; empty: there is none
 
 	mu         sync.Mutex
 	closed     bool         // the load phase has ended: nothing is injected any more

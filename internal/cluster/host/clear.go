@@ -18,7 +18,7 @@ import (
 )
 
 // clearOrder is the order of removal: a thing is removed before the things that it uses.
-var clearOrder = []LeftoverKind{LeftProcess, LeftShared, LeftGroup, LeftMount, LeftFolder, LeftObjects}
+var clearOrder = []LeftoverKind{LeftFault, LeftProcess, LeftShared, LeftGroup, LeftMount, LeftFolder, LeftObjects}
 
 // Clearer removes the thing that a record names and reports whether it existed.
 type Clearer func(ctx context.Context, name string) (was bool, err error)
@@ -64,7 +64,7 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 			err = errors.Join(err, fmt.Errorf("clear the leftovers of earlier runs: %w", ctx.Err()))
 			break
 		}
-		if names := slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }); names != (objects != nil) {
+		if r.has(LeftObjects) != (objects != nil) {
 			continue
 		}
 		lines, errOne := r.clear(ctx, boot, objects, releasers)
@@ -72,8 +72,11 @@ func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([
 		if errOne == nil {
 			errOne = os.Remove(r.path)
 		}
-		if errOne != nil && objects != nil {
+		switch {
+		case errOne != nil && objects != nil:
 			errOne = fmt.Errorf("%w: if that Kubernetes cluster no longer exists, delete %s", errOne, r.path)
+		case errOne != nil && r.has(LeftFault):
+			errOne = fmt.Errorf("%w, and then delete %s", errOne, r.path)
 		}
 		if errOne != nil {
 			err = errors.Join(err, fmt.Errorf("clear the leftovers of process %d: %w", r.PID, errOne))
@@ -103,6 +106,11 @@ func lockRecords() (unlock func(), err error) {
 	return func() { file.Close() }, nil // closing releases the lock
 }
 
+// has reports whether the record names a thing of a kind.
+func (i RecordInfo) has(kind LeftoverKind) bool {
+	return slices.ContainsFunc(i.Made, func(l Leftover) bool { return l.Kind == kind })
+}
+
 // clear removes what one record names. Processes, groups and mounts of an earlier boot are skipped, because they did
 // not survive the restart.
 func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, releasers []Releaser) (cleared []string, err error) {
@@ -127,6 +135,13 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	switch l.Kind {
 	case LeftObjects:
 		was, err = objects(ctx, l.Name)
+	case LeftFault:
+		was = true
+		limited, cancel := context.WithTimeout(ctx, healLimit)
+		defer cancel()
+		if _, err = Shell(limited, l.Name); err != nil {
+			err = fmt.Errorf("%w: run it by hand", err)
+		}
 	case LeftProcess:
 		was, err = killTree(processID{pid: l.PID, start: l.Start})
 	case LeftShared:
@@ -142,6 +157,9 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 	}
 	return was, err
 }
+
+// healLimit bounds the command that heals a fault of a killed program.
+const healLimit = 2 * time.Minute
 
 // EndLimit bounds the wait for processes after SIGKILL. A process in the middle of a disk operation ends when the
 // operation does. A namespace ends with its last process.

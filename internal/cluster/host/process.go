@@ -289,26 +289,6 @@ func readStat(pid int) (stat, error) {
 // outputGrace is how long output is read after a command has ended if a process of it still holds the output open.
 const outputGrace = 200 * time.Millisecond
 
-// Shell runs a command with sh on this machine. Its error contains the end of the command's output. A background
-// process of the command continues.
-func Shell(ctx context.Context, text string) error {
-	cmd := exec.Command("sh", "-c", text)
-	var out tail
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = outputGrace
-	p, err := StartProcess(cmd, syscall.SIGKILL)
-	if err == nil {
-		err = p.Await(ctx)
-	}
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	if said := strings.TrimSpace(string(out)); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
-	}
-	return err
-}
-
 // versionLimit bounds the time for a program to print its version, on a busy machine too.
 const versionLimit = 8 * time.Second
 
@@ -330,16 +310,6 @@ func VersionOf(ctx context.Context, program string, args ...string) (string, err
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	return "", fmt.Errorf("ask %s for its version: %w", program, err)
-}
-
-// tail keeps the end of the output of a command.
-type tail []byte
-
-func (t *tail) Write(text []byte) (int, error) {
-	const most = 500
-	*t = append(*t, text...)
-	*t = (*t)[max(0, len(*t)-most):]
-	return len(text), nil
 }
 
 // mostLines and mostSaid bound the lines and the characters that LastLines returns.

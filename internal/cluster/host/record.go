@@ -31,6 +31,7 @@ const (
 	LeftProcess LeftoverKind = "process" // a process with its descendants
 	LeftShared  LeftoverKind = "shared"  // files of libfaketime in /dev/shm for a process
 	LeftObjects LeftoverKind = "objects" // objects in Kubernetes, in the notation of that package
+	LeftFault   LeftoverKind = "fault"   // a fault of servers that this program did not start; Name is the command that heals it
 )
 
 // Leftover is one thing that stays behind if this program is killed before it removes it.
@@ -42,7 +43,7 @@ type Leftover struct {
 }
 
 // Prefix begins the names of all that this program makes. So a damaged or forged record cannot cause the removal
-// of anything else.
+// of anything else. The command of a LeftFault is the user's, so only its owner can write the record.
 const Prefix = "stroppy"
 
 // ProcessLeftover returns the Leftover for a started process.
@@ -58,6 +59,8 @@ func (l Leftover) String() string {
 		return "shared memory of process " + strconv.Itoa(l.PID)
 	case LeftObjects:
 		return "objects in Kubernetes"
+	case LeftFault:
+		return "the fault that this command heals: " + l.Name
 	}
 	return string(l.Kind) + " " + l.Name
 }
@@ -67,7 +70,7 @@ func (l Leftover) check() error {
 	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
 	if (l.Kind == LeftProcess || l.Kind == LeftShared) && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+Prefix+"-") ||
 		(l.Kind == LeftFolder || l.Kind == LeftGroup) && clean && strings.HasPrefix(filepath.Base(l.Name), Prefix+"-") ||
-		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+Prefix+"-") {
+		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+Prefix+"-") || l.Kind == LeftFault && l.Name != "" {
 		return nil
 	}
 	return fmt.Errorf("%s does not have a name that stroppy gives", l)

@@ -90,6 +90,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/postgres/server", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/netem", "internal/cluster/wait"}},
 		{name: "internal/cluster/postgres/patroni", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/netem", "internal/cluster/wait", "internal/cluster/system", "internal/cluster/etcd", "internal/cluster/postgres/server"}},
 		{name: "internal/cluster/postgres/pgbouncer", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/netem", "internal/cluster/wait", "internal/cluster/postgres/server"}},
+		{name: "internal/cluster/own", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/cluster/system", "internal/fault", "internal/spelling"}},
 		{name: "internal/cluster/kubernetes", imports: []string{"internal/resource", "internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/system"}},
 		{name: "internal/cluster/kubernetes/cockroach", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/cockroach"}},
 		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/host", "internal/cluster/wait", "internal/fault", "internal/cluster/kubernetes", "internal/cluster/etcd"}},

@@ -335,7 +335,7 @@ func (i *Isolation) loadConfig(l *levelLoad, level string) (session.Config, erro
 	if len(own) == fixed {
 		l.finds = matrix.WithoutPredicates(l.finds)
 	}
-	for _, one := range [][2]string{{"db", i.Config.DB}, {"cluster", i.Config.Cluster}, {"nemesis", i.Config.Nemesis}} {
+	for _, one := range [][2]string{{"db", i.Config.DB}, {"cluster", i.Config.Cluster}, {"nemesis", i.Config.Nemesis}, {"probe", i.Config.Probe}} {
 		if one[1] != "" {
 			own = append(own, one)
 		}

@@ -77,8 +77,12 @@ func held() ([]host.RecordInfo, error) {
 // clusterUp starts another process of this program, which runs the cluster until it is stopped. It returns when the
 // cluster answers.
 func (a *app) clusterUp(text string) error {
-	if _, _, err := registry.ParseCluster(text); err != nil {
+	kind, _, err := registry.ParseCluster(text)
+	switch {
+	case err != nil:
 		return err
+	case kind.OfOwner():
+		return exit.Usagef("%s names servers that you started: use them with `stroppy run --cluster %s`", text, text)
 	}
 	list, err := held()
 	if err != nil {

@@ -48,7 +48,7 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) driveCommand(name string) *cobra.Command {
 	c := &cobra.Command{Use: "drive", Short: "Drive a bank that load has loaded, and record it for check", Args: noArguments}
 	asNamed(c, name)
-	absent := []string{"workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check"}
+	absent := []string{"workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "probe", "yes", "max-outage", "max-degradation", "no-load", "no-check"}
 	unknown := keys(absent...)
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !unknown(k) })
 	a.outputFlags(c)

@@ -23,7 +23,7 @@ func (a *app) isolationCommand() *cobra.Command {
 			"The exit code is 1 if an anomaly was seen that a claim forbids.",
 		Args: noArguments,
 	}
-	always := keys("db", "cluster", "nemesis", "clients", "duration", "seed", "out", "json")
+	always := keys("db", "cluster", "nemesis", "probe", "yes", "clients", "duration", "seed", "out", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) })
 	levels := c.Flags().StringArray("level", nil, "try this `LEVEL` alone, as the database names it; may be repeated")
 	only := c.Flags().Bool("schedules-only", false, "no load: under a minute, and nothing is kept unless --out says where")

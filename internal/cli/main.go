@@ -22,9 +22,9 @@ import (
 
 // Main runs stroppy with arguments (without the program's name), environment and streams, and returns the exit code. If
 // the code is not 0, the last line on stderr is the reason.
-func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+func Main(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	scenario.ShowFiles(registry.FileSchemes())
-	a := &app{&session.App{Environ: environ, Stdout: stdout, Stderr: stderr, Scrub: scenario.Scrubber("")}}
+	a := &app{&session.App{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr, Scrub: scenario.Scrubber("")}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -29,6 +29,9 @@ type ClusterKind struct {
 	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
 }
 
+// OfOwner reports whether the user started the servers, and an inventory describes them.
+func (k *ClusterKind) OfOwner() bool { return k.Name+":" == scenario.OwnServers }
+
 // Elsewhere reports whether the nodes of the cluster are on other machines.
 func (k *ClusterKind) Elsewhere() bool { return strings.HasPrefix(k.Name, scenario.InKubernetes) }
 
@@ -36,8 +39,11 @@ func ClusterKinds() (kinds []ClusterKind) {
 	for _, d := range Databases() {
 		kinds = append(kinds, d.Clusters...)
 	}
-	return kinds
+	return append(kinds, ownKinds()...)
 }
+
+// paramInventory is the parameter with the file of an inventory.
+const paramInventory = "inventory"
 
 // ParseCluster reads KIND[:N][?PARAMS]. Every kind has the parameters memory, loopback and layer.
 // The other parameters belong to the kind.
@@ -45,6 +51,9 @@ func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 	var o cluster.Options
 	name, query, _ := strings.Cut(text, "?")
 	name, number, counted := strings.Cut(name, ":")
+	if file, own := strings.CutPrefix(text, scenario.OwnServers); own {
+		o.Params, name, query, number, counted = url.Values{paramInventory: {file}}, "own", "", "", false
+	}
 	var kind ClusterKind
 	var names []string
 	for _, k := range ClusterKinds() {
@@ -67,6 +76,12 @@ func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 				text, number, kind.most)
 		}
 		o.Nodes = n
+	}
+	if kind.OfOwner() {
+		if o.Params.Get(paramInventory) == "" {
+			return kind, o, exit.Usagef("the cluster %s names no inventory: write --cluster own:FILE", text)
+		}
+		return kind, o, nil
 	}
 	params, err := url.ParseQuery(query)
 	if err != nil {
@@ -96,6 +111,9 @@ func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 // StartCluster starts a cluster, with what variables of the environment say of its kind. An
 // unknown parameter is an error of usage.
 func StartCluster(ctx context.Context, kind ClusterKind, o cluster.Options, environ []string) (cluster.Cluster, error) {
+	if kind.OfOwner() {
+		return kind.start(ctx, o)
+	}
 	if err := system.Supported(); err != nil && !kind.Elsewhere() {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/exit"
+	"stroppy/internal/scenario"
 	"stroppy/internal/spelling"
 )
 
@@ -228,7 +229,7 @@ func CheckURL(url string) error {
 func NamesCluster(text string) bool {
 	name, number, counted := strings.Cut(text, ":")
 	_, err := strconv.ParseUint(number, 10, 8)
-	return (!counted || err == nil) && slices.ContainsFunc(ClusterKinds(), func(k ClusterKind) bool { return k.Name == name })
+	return strings.HasPrefix(text, scenario.OwnServers) || (!counted || err == nil) && slices.ContainsFunc(ClusterKinds(), func(k ClusterKind) bool { return k.Name == name })
 }
 
 // Embedded reports whether the database of a URL runs in this process.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/host"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
@@ -22,6 +23,12 @@ func Databases() []Database {
 func clusterServants() []*cobra.Command { return nil }
 
 var clusterFolders map[[2]string]string
+
+// ownKinds returns nothing in this build.
+func ownKinds() []ClusterKind { return nil }
+
+// Serving returns nil in this build, which has no databases with servers.
+func Serving(string, bool) cluster.Cluster { return nil }
 
 // Releasers returns nothing in this build.
 func Releasers() []host.Releaser { return nil }

@@ -193,8 +193,8 @@ func (d *Directory) Close() error {
 	return nil
 }
 
-// logger writes to the run's log; scrub takes secrets out of every value.
-func (d *Directory) logger(scrub func(string) string) *slog.Logger {
+// Logger writes to the run's log; scrub takes secrets out of every value.
+func (d *Directory) Logger(scrub func(string) string) *slog.Logger {
 	if d.log == nil {
 		return slog.New(slog.DiscardHandler)
 	}

@@ -185,7 +185,7 @@ func newConductor(o Options) *conductor {
 	}
 	return &conductor{
 		o: o, expect: o.Plan.Expect,
-		log: o.Dir.logger(o.Scrub),
+		log: o.Dir.Logger(o.Scrub),
 		result: &report.Result{
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
 			DatabaseURL: o.DatabaseURL, Embedded: o.Embedded, Seed: o.Plan.Seed, Study: o.Spec.Study,

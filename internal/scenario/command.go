@@ -113,6 +113,38 @@ func RedactScript(script string) (shown string, removed bool) {
 	return shown, shown != script
 }
 
+// RedactCommand is like RedactScript for a command that stands alone, where no quote is doubled.
+func RedactCommand(command string) (shown string, removed bool) {
+	shown, removed = RedactScript(strings.ReplaceAll(command, "'", "''"))
+	return strings.ReplaceAll(shown, "''", "'"), removed
+}
+
+// secretName matches the name of a variable that holds a secret.
+var secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|credential|(^|_)key($|_)`)
+
+// EnvironmentScrubber returns a function that removes the secrets of an environment from the output of commands: the
+// values of variables with a secret name, and passwords in URLs.
+func EnvironmentScrubber(environ []string) func(string) string {
+	var values []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if secretName.MatchString(name) {
+			values = append(values, value)
+		}
+		if strings.Contains(value, "://") {
+			a, _ := parseAddress(value)
+			values = append(values, a.secrets...)
+		}
+	}
+	values = slices.DeleteFunc(values, func(v string) bool { return len(v) < leastAlone })
+	slices.SortFunc(values, func(x, y string) int { return len(y) - len(x) })
+	var list []string
+	for _, value := range values {
+		list = append(list, value, hidden)
+	}
+	return strings.NewReplacer(list...).Replace
+}
+
 // FaultRedacted reports whether RedactScript removed a secret of the fault.
 func FaultRedacted(fault string) bool {
 	return slices.ContainsFunc(plantedIn(fault), func(p planted) bool { return slices.Contains(p.values, hidden) })

@@ -125,8 +125,12 @@ func (s *Scenario) YAML() []byte {
 			if value, removed = WithoutSecrets(value); removed {
 				out.WriteString("# The password is not kept: give it in PGPASSWORD, or the whole URL in STROPPY_DB.\n")
 			}
-		case "nemesis":
-			if value, removed = RedactScript(value); removed {
+		case "nemesis", "probe":
+			redact := RedactScript
+			if k.Name == "probe" {
+				redact = RedactCommand
+			}
+			if value, removed = redact(value); removed {
 				out.WriteString("# Secrets in commands are not kept: put each back where " + hidden + " stands, or name a variable there, as in PGPASSWORD=$PGPASSWORD.\n")
 			}
 		}

@@ -151,6 +151,8 @@ func (s *Setting) Shown() string {
 		value = Redact(value)
 	case "nemesis":
 		value, _ = RedactScript(value)
+	case "probe":
+		value, _ = RedactCommand(value)
 	}
 	return value
 }

@@ -114,7 +114,7 @@ func TestSavedScenarioRepeatsThePlan(t *testing.T) {
 		t.Error("the plan itself was changed")
 	}
 	text := string(effective.YAML())
-	if !strings.Contains(text, "# Without a value in this run: db, cluster, node-resources, local-address, nemesis, threshold, scale-down, workers-on, count.\n") {
+	if !strings.Contains(text, "# Without a value in this run: db, cluster, node-resources, local-address, nemesis, probe, threshold, scale-down, workers-on, count.\n") {
 		t.Errorf("it does not say what has no value:\n%s", text)
 	}
 	for _, one := range effective.Settings() {

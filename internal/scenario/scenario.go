@@ -32,6 +32,9 @@ const (
 	MaxCount   = math.MaxInt64
 )
 
+// OwnServers begins the text of a cluster whose servers the user started. The file of its inventory follows.
+const OwnServers = "own:"
+
 // Scenario is the whole configuration of a run. With returns a changed copy.
 type Scenario struct {
 	Workload string
@@ -50,6 +53,8 @@ type Scenario struct {
 	Resources      string        // of each of its nodes there, such as cpu=1,memory=8G; Merge writes them into Cluster
 	Keep           bool          // leave the cluster, which is in Kubernetes, after the run
 	Nemesis        string        // a fault a line
+	Probe          string        // a command that succeeds while a fault of exec is in effect; empty: the exit code of exec counts
+	Yes            bool          // servers that the user started may be hurt without a question
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
 	Thresholds     string        // limits on measurements, one per line, as report.ParseThresholds reads them
@@ -204,10 +209,12 @@ func (s *Scenario) oneDatabase() error {
 		return fmt.Errorf("db and cluster each name a database: give one of them")
 	case s.LocalAddress != "" && s.DB == "":
 		return fmt.Errorf("local-address needs a server that runs already: name it with db, or leave local-address out")
-	case s.Cluster != "" && s.NoLoad:
+	case s.Cluster != "" && s.NoLoad && !strings.HasPrefix(s.Cluster, OwnServers):
 		return fmt.Errorf("no-load uses loaded data, and a new cluster is empty: leave one of no-load and cluster out")
-	case s.Cluster == "" && s.Nemesis != "":
-		return fmt.Errorf("nemesis injects faults into a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
+	case s.Cluster == "" && s.DB == "" && s.Nemesis != "":
+		return fmt.Errorf("nemesis injects faults into a cluster that stroppy has started, or into servers that db names: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
+	case Masked(s.Probe):
+		return fmt.Errorf("probe has xxxxx in place of a secret: put the secret back, or name a variable there, as in PGPASSWORD=$PGPASSWORD")
 	case s.Keep && s.Cluster == "":
 		return fmt.Errorf("keep leaves a cluster in Kubernetes that stroppy has started: name one with cluster, such as --cluster k8s/KIND:3")
 	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):

@@ -110,6 +110,13 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Switch(&s.Keep, "keep", "leave the cluster in Kubernetes after the run").In(setting.Database).LocalOnly(),
 		setting.Text(&s.LocalAddress, "local-address", "ADDR,ADDR", "addresses of this machine for connections, in turn; a server takes about 28,000 from one address").In(setting.Database),
 		setting.Lines(&s.Nemesis, "nemesis", "FAULT", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times").In(setting.Faults),
+		setting.Text(&s.Probe, "probe", "COMMAND", "a command that succeeds while a fault by exec is in effect; without it the exit code of exec counts").In(setting.Faults).IdleIf(func() string {
+			if s.Nemesis != "" {
+				return ""
+			}
+			return "the run has no faults: add some with nemesis"
+		}),
+		setting.Switch(&s.Yes, "yes", "hurt servers that stroppy did not start without a question").In(setting.Faults).LocalOnly(),
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput after the last fault; 0 allows any").In(setting.Faults),
 		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; exit code 5 if it is missed; may be given several times").In(setting.Proof),

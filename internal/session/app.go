@@ -30,9 +30,11 @@ func (a *App) Reasons(err error) (lines []string) {
 // App holds the environment and the streams of one call of the program.
 type App struct {
 	Environ        []string
+	Stdin          io.Reader // for answers to questions; nil: there is none
 	Stdout, Stderr io.Writer
 	Scrub          func(string) string // takes the secrets of this call out of a text
 	Quiet, Verbose bool                // how much is shown; at most one of them
+	done           map[string]bool     // questions that the user has agreed to, and secrets that are hidden already
 }
 
 // Getenv returns a variable of the environment of this call; empty if there is none.

@@ -36,11 +36,14 @@ type Cluster struct {
 // OpenCluster starts the configured cluster and makes it the database of the configuration. It returns nil if no
 // cluster is configured.
 func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
+	if err := a.mayHurt(s, config); err != nil {
+		return nil, err
+	}
 	if config.Cluster == "" {
 		if err := a.ClearLeftovers(s.Context); err != nil {
 			s.Note("%v", err) // this run needs nothing of it
 		}
-		return nil, nil
+		return a.serving(config)
 	}
 	kind, options, err := config.clusterOptions()
 	if err != nil {
@@ -58,7 +61,12 @@ func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
+	if kind.OfOwner() {
+		a.hideOwned(c)
+		s.Note("the servers of %s are healthy", config.Cluster)
+	} else {
+		s.Note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
+	}
 	if local, ok := c.(cluster.Local); ok {
 		if why := local.Network().Loopback(); why != "" {
 			s.Note("its nodes have no network of their own: %s", why)
@@ -68,6 +76,7 @@ func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
 	if err != nil {
 		return nil, exit.With(exit.Usage, errors.Join(err, c.Stop()))
 	}
+	faults.Probe(config.Probe)
 	config.Live = c.URL()
 	a.keepSecret(config.Live)
 	r := &Cluster{cluster: c, nemesis: faults}
@@ -189,16 +198,22 @@ func (r *Cluster) Stop(note func(format string, args ...any)) error {
 
 // complete sets the options of a run that depend on the cluster or, for nil, on the servers of the URL.
 func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) {
-	if r == nil {
+	r.logTo(o.Dir.Logger(o.Scrub))
+	if r == nil || config.Cluster == "" {
 		o.Servers = listeners(config.DB)
 		o.Where.Servers = WhereServers(o.Embedded, config.DB)
 		if servers := registry.ServersOf(config.DB, registry.Database.ReadsAlone); len(servers) > 1 {
 			o.OnePrimary = onePrimaryNamed(config.DB)
 			o.MayLag, o.Nodes = true, func() []run.Node { return nodesAlone(w, servers) }
 		}
+		if r != nil {
+			o.Nemesis, o.Events = r.nemesis, eventsOf(r.cluster.(eventful))
+		}
 		return
 	}
-	o.Servers = r.servers()
+	if o.Servers = r.servers(); r.foreign() != nil {
+		o.Servers, o.Where.Servers, o.MayLag = listeners(config.Live), WhereServers(false, config.Live), true
+	}
 	if local, ok := r.cluster.(cluster.Local); ok {
 		o.Where.Servers = report.OnThisMachine
 		for _, n := range cluster.LocalNodes(local) {
@@ -216,7 +231,9 @@ func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) 
 	} else if r.leaders != nil {
 		o.Events = eventsOf(r.leaders)
 	}
-	o.Nemesis = r.nemesis
+	if o.Nemesis = r.nemesis; len(config.Script) == 0 && r.foreign() != nil {
+		o.Nemesis = nil // a nemesis would wait until the cluster of the user is whole
+	}
 	o.Names, o.OnePrimary = r.names(), r.onePrimary()
 	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
@@ -225,6 +242,9 @@ func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) 
 
 // names returns a function that finds the name of a node by the HOST:PORT of its server.
 func (r *Cluster) names() func(server string) string {
+	if f := r.foreign(); f != nil {
+		return f.NameOf
+	}
 	return func(server string) string {
 		for _, n := range r.cluster.Nodes() {
 			if slices.Contains(registry.Addresses(r.cluster.NodeURL(n.Number())), server) {
@@ -274,7 +294,7 @@ func (r *Cluster) Followers(ctx context.Context) (urls []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if kind.OwnState != "" {
+		if kind.OwnState != "" && !strings.Contains(address, "?") {
 			address += "?" + kind.OwnState
 		}
 		urls = append(urls, address)

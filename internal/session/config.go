@@ -73,6 +73,8 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 			database = s
 		case "nemesis":
 			a.Hide(scenario.CommandScrubber(s.Value))
+		case "probe":
+			a.Hide(scenario.CommandScrubber(strings.ReplaceAll(s.Value, "'", "''")))
 		}
 	}
 	merged, given, err := registry.Workloads().Merge(written, variables, flags)
@@ -90,6 +92,9 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 	}
 	if err == nil && c.DB != "" {
 		err = registry.CheckURL(c.DB)
+	}
+	if err == nil && c.DB != "" && c.Nemesis != "" && registry.Embedded(c.DB) {
+		err = errors.New("nemesis injects faults into a cluster that stroppy has started, or into servers that db names: this database has no servers, so name another")
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, err

@@ -49,6 +49,8 @@ func Keepable(text string) error {
 	switch {
 	case err != nil:
 		return err
+	case kind.OfOwner():
+		return exit.Usagef("--keep is not needed, because your servers stay after the run: leave --keep out")
 	case !kind.Elsewhere():
 		return exit.Usagef("--keep leaves a cluster in Kubernetes, and %s is on this machine: start one that stays with `stroppy cluster up %s`, and give its URL to --db", text, scenario.Quote(text))
 	case options.Params.Has("selector"):

@@ -108,6 +108,14 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 		if err != nil {
 			return "", "", err
 		}
+		if kind.OfOwner() {
+			planned, err := c.planOwned(environ)
+			if err != nil {
+				return "", "", err
+			}
+			scheme, _, _ := strings.Cut(planned.Cluster.URL(), ":")
+			return "the servers of " + c.Cluster + ", not connected to", scheme, c.possible(planned)
+		}
 		how := "started on this machine"
 		if kind.Elsewhere() {
 			how = "made in Kubernetes"
@@ -145,6 +153,15 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 	if c.DB == "" {
 		return "embedded, a new file in the run's directory", scheme, nil
 	}
+	if c.hurts() {
+		planned, err := c.planOwned(environ)
+		if err == nil {
+			err = c.possible(planned)
+		}
+		if err != nil {
+			return "", "", err
+		}
+	}
 	about := "not connected to, so that what it alone could refuse is not known"
 	if kind.Embedded {
 		about = "in this process"
@@ -158,6 +175,13 @@ func (c *Config) DatabaseKind() (registry.Database, error) {
 		return registry.Find(c.RunDatabase(""))
 	}
 	kind, _, err := registry.ParseCluster(c.Cluster)
+	if err == nil && kind.OfOwner() {
+		planned, err := c.planOwned(nil)
+		if err != nil {
+			return registry.Database{}, err
+		}
+		return registry.Find(planned.Cluster.URL())
+	}
 	if err != nil {
 		return registry.Database{}, err
 	}
@@ -283,7 +307,7 @@ func (c *Config) phases(o *outline) {
 
 func (c *Config) checkNames() (names []string) {
 	list := c.WorkloadSpec().Checks
-	if c.Cluster != "" {
+	if c.Cluster != "" || c.Nemesis != "" {
 		list = append(list[:len(list):len(list)], run.Checks()...)
 	}
 	selective, _ := c.Config.(workload.Selective)

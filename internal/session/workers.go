@@ -178,7 +178,7 @@ func (c *Config) assign(url string) assigned {
 }
 
 // notAssigned lists the settings that workers do not need.
-var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "probe", "yes", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // OpenPart opens a worker's part of the clients.
 func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, err error) {

@@ -24,6 +24,7 @@ type servers struct {
 	database string // of PostgreSQL
 	etcd     *etcd.Cluster
 	started  map[string]error // by name, what starting it came to
+	remote   string           // the URL of a PostgreSQL that runs already, with parameters; empty: one is started
 }
 
 // sharedPostgres is a server in which each document has a database of its own. It ends with the
@@ -43,6 +44,12 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 	t.Helper()
 	scheme, rest, _ := strings.Cut(document, "://")
 	place, query, asked := strings.Cut(rest, "?")
+	if s.remote != "" && strings.HasPrefix(scheme, "postgres") {
+		if asked {
+			query = "&" + query
+		}
+		return s.remote + query, ""
+	}
 	kind, start := "postgres", s.startPostgres
 	if scheme == "etcd" {
 		kind, start = scheme, s.startEtcd

@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("stroppy {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take
-	root.AddCommand(a.runCommand(), a.loadCommand("load"), a.driveCommand("drive"), a.loadCommand("pop"), a.driveCommand("pay"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.probeCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.loadCommand("load"), a.driveCommand("drive"), a.loadCommand("pop"), a.driveCommand("pay"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.probeCommand(), a.initCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(a.workerCommands()...)
 	root.AddCommand(registry.Servants()...)
 	a.addCompletion(root)

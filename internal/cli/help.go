@@ -260,6 +260,8 @@ stroppy compare bank --cluster postgres:3 --vary synchronous=on,off`,
 stroppy isolation --cluster mariadb --schedules-only --format markdown`,
 		"stroppy probe": `stroppy probe --db postgres://me@localhost/test
 stroppy probe --db postgres://me@localhost/test --json`,
+		"stroppy init": `stroppy init --db postgres://me@localhost/shop
+stroppy init --db mysql://me@localhost/shop -o shop.yaml`,
 		"stroppy help": `stroppy help run`,
 		"stroppy list": `stroppy list faults
 stroppy list scenarios`,

@@ -202,6 +202,19 @@ func TestRetriedScriptsKeepTheirDraws(t *testing.T) {
 	}
 }
 
+// TestCommittedTransactionIsNotRejected checks that a script which commits and then rolls back is not rejected.
+func TestCommittedTransactionIsNotRejected(t *testing.T) {
+	t.Parallel()
+	const text = `
+UPDATE shop_stock SET stock = stock - 1 WHERE item = 1;
+BEGIN;
+SELECT stock FROM shop_stock WHERE item = 1;
+ROLLBACK;
+`
+	database := openSQLite(t)
+	conduct(t, database, newShop(t, database, text), "", 50).wantValid(t)
+}
+
 // TestScriptPlantedBugsAreFound checks that each bug which receipts can show is found by its own check.
 func TestScriptPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (c *checker) compareEnd() {
 	c.lostWriters = map[uint32]bool{}
 	c.eachRow(func(ops []op) {
 		end := c.rows[ops[0].object]
-		if end.N == 0 && c.in.Vanishes != nil && c.in.Vanishes(ops[0].object) {
+		if vanishes := c.in.Vanishes != nil && c.in.Vanishes(ops[0].object); end.N == 0 && vanishes {
 			return
 		}
 		for _, o := range ops {
@@ -56,9 +56,7 @@ func (c *checker) compareEnd() {
 		}
 	})
 	for _, n := range slices.Sorted(maps.Keys(c.rows)) {
-		if c.in.Restarts == nil || !c.in.Restarts(n) {
-			c.judgeWriter(c.rows[n])
-		}
+		c.judgeWriter(c.rows[n])
 	}
 }
 

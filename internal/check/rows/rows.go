@@ -3,7 +3,7 @@
 //
 // The history has the operations of a transaction in the order of execution, and may have several on one row. A read
 // has the version and its writer; writer 0 stands for the row as the first run found it. A write has the version that
-// it replaced. Whatever is not known makes no finding, and keeps a check from being valid.
+// it replaced, and an inserted row the state Absent. Whatever is not known makes no finding, and keeps a check from being valid.
 package rows
 
 import (
@@ -39,10 +39,10 @@ type Input struct {
 	check.Input
 	Words check.Words
 
-	// Restarts reports whether the versions of a row may start again. Its operations are then ignored.
-	Restarts func(n uint64) bool
-	// Vanishes reports whether a row may be deleted.
+	// Vanishes reports whether a row may be deleted. If it is inserted again, its versions start again.
 	Vanishes func(n uint64) bool
+	// Restarts reports whether that may happen unseen. The operations on the row are then ignored.
+	Restarts func(n uint64) bool
 	// Computes reports whether transactions of a kind write values into a row that they computed from what they had read.
 	// Nil: none does.
 	Computes func(kind history.Kind, n uint64) bool
@@ -53,7 +53,7 @@ type op struct {
 	object, version uint64
 	writer          history.ID // of a version that was read
 	t               uint32
-	write           bool
+	write, insert   bool
 }
 
 type checker struct {
@@ -176,7 +176,8 @@ func (g *gathered) add(t uint32, tx *history.Transaction) {
 			blind = blind || o.Write
 		case o.Write:
 			g.tracked.Writes++
-			g.ops = append(g.ops, op{object: o.Object, version: o.Version + 1, t: t, write: true})
+			insert := o.State == history.Absent
+			g.ops = append(g.ops, op{object: o.Object, version: o.Version + 1, t: t, write: true, insert: insert})
 		default:
 			g.tracked.Reads++
 			g.ops = append(g.ops, op{object: o.Object, version: o.Version, t: t, writer: o.Writer})
@@ -196,13 +197,41 @@ func (c *checker) eachRow(do func(ops []op)) {
 		}
 		switch object := rest[0].object; {
 		case c.doubled[object]:
-		case c.in.Restarts == nil || !c.in.Restarts(object):
+		case !c.restarts(rest[:n]):
 			do(rest[:n])
 		case c.restarted == nil:
 			c.restarted = fact.RowsRestarted{Object: c.Object(object)}
 		}
 		rest = rest[n:]
 	}
+}
+
+// restarts reports whether the versions of a row may have started again, because it was deleted and inserted. They have
+// not if each version was made once, none is missing, and each read agrees with its maker.
+func (c *checker) restarts(ops []op) bool {
+	object := ops[0].object
+	if c.in.Vanishes == nil || !c.in.Vanishes(object) {
+		return false
+	}
+	if c.in.Restarts(object) {
+		return true
+	}
+	if !slices.ContainsFunc(ops, func(o op) bool { return o.insert }) {
+		return false
+	}
+	makers := []history.ID{0}
+	for _, o := range ops {
+		if o.write {
+			if o.version != uint64(len(makers)) || o.insert != (o.version == 1) {
+				return true
+			}
+			makers = append(makers, c.IDOf(o.t))
+		}
+	}
+	end := c.rows[object]
+	return end.Version >= uint64(len(makers)) || slices.ContainsFunc(ops, func(o op) bool {
+		return !o.write && (o.version == 0 || o.version >= uint64(len(makers)) || makers[o.version] != o.writer)
+	})
 }
 
 // prove marks the transactions of unknown outcome that others show as applied: somebody read their versions, or the end

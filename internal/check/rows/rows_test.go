@@ -202,7 +202,7 @@ func TestWhatIsNotKnownIsNoFinding(t *testing.T) {
 		}
 	}
 	in := input(committed(1, read(x, 0, 0), write(x, 1)), committed(2, read(x, 0, 0), write(x, 1)))
-	in.Restarts = func(uint64) bool { return true }
+	in.Vanishes, in.Restarts = func(uint64) bool { return true }, func(uint64) bool { return true }
 	if r := results(t, in)[check.Serializable]; r.Status != check.Unknown {
 		t.Errorf("a row that starts again: %v: %s", r.Status, r.Detail)
 	}
@@ -222,6 +222,32 @@ func TestWhatIsNotKnownIsNoFinding(t *testing.T) {
 	in = input(committed(1, write(x, 1), history.Op{Object: rows.OtherReads, Amount: 3}))
 	if r := results(t, in)[check.Serializable]; r.Status != check.Valid || !strings.Contains(r.Detail, "0 reads (0 %) and all 1 write") {
 		t.Errorf("%v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestRowsThatAreInsertedAgain checks rows that may be deleted, and whose versions may start again.
+func TestRowsThatAreInsertedAgain(t *testing.T) {
+	t.Parallel()
+	insert := write(x, 1)
+	insert.State = history.Absent
+	for name, tc := range map[string]struct {
+		want check.Status
+		txns []history.Transaction
+	}{
+		"once":            {check.Valid, []history.Transaction{committed(1, insert), committed(2, read(x, 1, 1), write(x, 2)), committed(3, read(x, 2, 2))}},
+		"twice":           {check.Unknown, []history.Transaction{committed(1, insert), committed(2, insert)}},
+		"after an update": {check.Unknown, []history.Transaction{committed(1, write(x, 1)), committed(2, insert)}},
+		"after a version": {check.Unknown, []history.Transaction{committed(1, write(x, 6)), committed(2, insert)}},
+		"after a read":    {check.Unknown, []history.Transaction{committed(1, read(x, 0, 0)), committed(2, insert), committed(3, read(x, 1, 2))}},
+		"with a lost update": {check.Invalid, []history.Transaction{
+			committed(1, insert), committed(2, read(x, 1, 1), write(x, 2)), committed(3, read(x, 1, 1), write(x, 3)),
+		}},
+	} {
+		in := input(tc.txns...)
+		in.Vanishes, in.Restarts = func(uint64) bool { return true }, func(uint64) bool { return false }
+		if r := results(t, in)[check.Serializable]; r.Status != tc.want {
+			t.Errorf("%s: %v: %s", name, r.Status, r.Detail)
+		}
 	}
 }
 
@@ -256,7 +282,7 @@ func TestEndStateShowsLostWrites(t *testing.T) {
 		}
 	}
 	in := input(txns...)
-	in.End, in.Vanishes = ends(), func(uint64) bool { return true }
+	in.End, in.Vanishes, in.Restarts = ends(), func(uint64) bool { return true }, func(uint64) bool { return false }
 	if r := results(t, in)[check.Durable]; r.Status != check.Valid {
 		t.Errorf("a row that may be deleted: %v: %s", r.Status, r.Detail)
 	}

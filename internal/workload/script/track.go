@@ -24,8 +24,8 @@ const mostTracked = 15
 // tracked describes a table in the header of a history.
 type tracked struct {
 	track.Table
-	Deletes  bool           `json:"deletes,omitempty"`  // a script may delete rows
-	Inserts  bool           `json:"inserts,omitempty"`  // a script may insert rows
+	Deletes  bool           `json:"deletes,omitempty"`  // a script may delete rows, if only by a cascade
+	Inserts  bool           `json:"inserts,omitempty"`  // a statement that is not tracked may insert rows
 	Computes []history.Kind `json:"computes,omitempty"` // scripts that write what they computed from what they had read
 }
 
@@ -94,7 +94,7 @@ func (t tables) number(name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// restarts reports whether the versions of a row may start again.
+// restarts reports whether a row may be deleted and inserted again unseen.
 func (t tables) restarts(object uint64) bool {
 	table := &t[t.table(object)]
 	return table.Deletes && table.Inserts

@@ -59,6 +59,34 @@ func TestRowsHaveNames(t *testing.T) {
 	}
 }
 
+// TestRowsMayVanish checks what the statements of a script may do with the rows of a table.
+func TestRowsMayVanish(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]bool{
+		"UPDATE a SET n = 1 WHERE id = 1;":                            {false, false},
+		"INSERT INTO a (id) VALUES (1);":                              {false, false},
+		"INSERT INTO a (id) SELECT 1;":                                {false, true},
+		"INSERT INTO b VALUES (1);":                                   {false, false},
+		"DELETE FROM b;":                                              {true, false},
+		"BEGIN; DELETE FROM b; INSERT INTO a (id) VALUES (1); COMMIT": {true, false},
+		"CALL f();": {true, false},
+		"INSERT OR REPLACE INTO a (id) VALUES (1);": {true, true},
+		"TRUNCATE a;":                   {true, true},
+		"SELECT n FROM a WHERE id = 1;": {false, false},
+	} {
+		program, err := language.Parse([]language.File{{Name: "one.sql", Text: text, Weight: 1}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []track.Table{{Name: "a", Key: "id"}}
+		p := planner{tables: tables{{Table: list[0]}}, program: program, rewrite: track.Rewriter{Tables: list, Returning: true}}
+		_, _, err = p.script(program.Scripts[0])
+		if got := [2]bool{p.tables[0].Deletes, p.tables[0].Inserts}; err != nil || got != want {
+			t.Errorf("%q: rows may vanish and come unseen: %v, want %v (%v)", text, got, want, err)
+		}
+	}
+}
+
 // TestComputedWritesAreFound checks which scripts write into a table what they computed from its rows.
 func TestComputedWritesAreFound(t *testing.T) {
 	t.Parallel()

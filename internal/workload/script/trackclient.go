@@ -141,6 +141,9 @@ func (c *client) observe(s *trackedStatement, row []db.Value, id history.ID) {
 		}
 		op.Write, op.Writer, op.Version = true, 0, op.Version-1
 	}
+	if s.Kind == track.Insert {
+		op.State = history.Absent
+	}
 	c.record.ops = append(c.record.ops, op)
 }
 

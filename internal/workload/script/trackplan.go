@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
@@ -112,12 +113,7 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 			return plan, nil, fmt.Errorf("%s:%d: %w", s.Name, step.Line, err)
 		}
 		one := &plan.steps[i]
-		for _, t := range one.Deletes {
-			p.tables[t].Deletes = true
-		}
-		for _, t := range one.Inserts {
-			p.tables[t].Inserts = true
-		}
+		p.note(step.SQL, one)
 		if one.Kind == track.Update || one.Kind == track.Insert {
 			if writing >= 0 && writing != transactions[i] {
 				const two = "%s:%d: the script writes tracked tables in a second transaction, and one is recorded: " +
@@ -149,6 +145,16 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 		}
 	}
 	return plan, p.computes(s, &plan), nil
+}
+
+// note notes what a statement may do with the rows of tables. Another statement than INSERT and UPDATE may delete rows
+// of any table, by a cascade.
+func (p *planner) note(q *script.SQL, one *track.Statement) {
+	for i := range p.tables {
+		cascades := one.Writes && q.Keyword != "INSERT" && q.Keyword != "UPDATE"
+		p.tables[i].Deletes = p.tables[i].Deletes || cascades || slices.Contains(one.Deletes, i)
+		p.tables[i].Inserts = p.tables[i].Inserts || one.Kind == track.None && slices.Contains(one.Inserts, i)
+	}
 }
 
 func (p *planner) recorded(one *track.Statement) *trackedStatement {

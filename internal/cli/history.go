@@ -255,9 +255,13 @@ func (l *lookup) transaction(r history.Record) string {
 	if short != "" {
 		words = append(words, short)
 	}
+	values := map[*history.Op]string{}
+	if l.format.Value != nil {
+		r.EachBroken(func(op *history.Op, value []byte) { values[op] = l.format.Value(value) })
+	}
 	for i := range r.Ops {
 		if op := &r.Ops[i]; short == "" || l.account != nil && op.Object == *l.account {
-			words = append(words, l.objects.Name(op.Object)+" "+l.format.Operation(op))
+			words = append(words, l.objects.Name(op.Object)+" "+cmp.Or(values[op], l.format.Operation(op)))
 		}
 	}
 	words = append(words, "["+r.Ref.String()+"]")

@@ -176,6 +176,7 @@ type Format struct {
 	// they are listed. It may be nil.
 	Short     func(tx *history.Transaction, o Objects) string
 	Operation func(op *history.Op) string   // what a transaction did and saw
+	Value     func(value []byte) string     // a value whose bytes were kept, in place of Operation; nil: none is shown
 	Row       func(leg history.Row) string  // a row of the end state that is no tombstone
 	End       func(a history.Object) string // what the end state holds
 }

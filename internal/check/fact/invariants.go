@@ -16,7 +16,7 @@ type (
 		Saw    string        `json:"saw,omitempty"`         // the value that was read; empty: see Rows
 		Count  int           `json:"count"`                 // rows that were read
 		Rows   []string      `json:"rows,omitempty"`        // the first of them
-		Other  []string      `json:"other_rows,omitempty"`  // the first rows of the second query
+		Other  []string      `json:"other_rows,omitempty"`  // the first rows of the second query alone; Rows then too
 		Others int           `json:"other_count,omitempty"` // rows of the second query
 		By     history.ID    `json:"transaction,omitempty"` // the first audit that read it; 0: the end state
 		At     time.Duration `json:"at_ns,omitempty"`       // the end of that audit, since the run's start

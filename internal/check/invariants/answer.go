@@ -5,6 +5,8 @@ package invariants
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
+	"maps"
 	"math/big"
 	"regexp"
 	"strings"
@@ -22,7 +24,8 @@ const (
 )
 
 // Answer is the result of one query: the number of rows, a hash that does not depend on their order, and the first
-// rows. Numbers that are equal have equal hashes: 1.50 is 1.5.
+// rows. If two queries must be equal, it has the first rows without an equal one in the other. Numbers that are equal
+// have equal hashes: 1.50 is 1.5.
 type Answer struct {
 	Rows    int      `json:"rows"`
 	Columns int      `json:"columns"`
@@ -31,33 +34,84 @@ type Answer struct {
 	Value   *string  `json:"value,omitempty"` // of a single value that is not NULL
 }
 
-// Add adds a row. A nil cell is NULL.
-func (a *Answer) Add(cells [][]byte) {
+// Rows are the rows of a result. A nil cell is NULL. Nobody keeps a row.
+type Rows = iter.Seq[[][]byte]
+
+// Single returns the answer of a query.
+func Single(rows Rows) (a Answer) {
+	for cells := range rows {
+		a.add(cells)
+		if a.Rows <= keptRows {
+			a.First = append(a.First, shown(cells))
+		}
+	}
+	return a
+}
+
+// Pair returns the answers of two queries that must be equal.
+func Pair(first, second Rows) []Answer {
+	list := []Answer{{}, {}}
+	hashes := [2]map[uint64]int{{}, {}}
+	for i, rows := range []Rows{first, second} {
+		for cells := range rows {
+			hashes[i][list[i].add(cells)]++
+		}
+		list[i].Value = nil
+	}
+	if list[0].Hash == list[1].Hash {
+		return list
+	}
+	for i, rows := range []Rows{first, second} {
+		others := maps.Clone(hashes[1-i])
+		for cells := range rows {
+			if hash := hashOf(cells); others[hash] > 0 {
+				others[hash]--
+			} else if len(list[i].First) < keptRows {
+				list[i].First = append(list[i].First, shown(cells))
+			}
+		}
+	}
+	return list
+}
+
+// add counts a row and returns its hash.
+func (a *Answer) add(cells [][]byte) (hash uint64) {
+	hash = hashOf(cells)
 	a.Rows++
 	a.Columns = len(cells)
-	hash := uint64(1)
-	var texts []string
-	for _, cell := range cells {
-		text := "NULL"
-		if cell == nil {
-			hash = check.Mix(hash)
-		} else {
-			text = string(cell)
-			for _, c := range []byte(canonical(text)) {
-				hash = hash*31 + uint64(c) + 2
-			}
-			hash = check.Mix(check.Mix(hash) + 1)
-		}
-		texts = append(texts, text)
-	}
 	a.Hash += hash
 	a.Value = nil
 	if a.Rows == 1 && len(cells) == 1 && cells[0] != nil {
-		a.Value = new(cut(texts[0], keptValue))
+		a.Value = new(cut(string(cells[0]), keptValue))
 	}
-	if a.Rows <= keptRows {
-		a.First = append(a.First, cut(strings.Join(texts, ", "), keptText))
+	return hash
+}
+
+func hashOf(cells [][]byte) uint64 {
+	hash := uint64(1)
+	for _, cell := range cells {
+		if cell == nil {
+			hash = check.Mix(hash)
+			continue
+		}
+		for _, c := range []byte(canonical(string(cell))) {
+			hash = hash*31 + uint64(c) + 2
+		}
+		hash = check.Mix(check.Mix(hash) + 1)
 	}
+	return hash
+}
+
+// shown returns the beginning of a row as a text.
+func shown(cells [][]byte) string {
+	var texts []string
+	for _, cell := range cells {
+		if cell == nil {
+			cell = []byte("NULL")
+		}
+		texts = append(texts, string(cell))
+	}
+	return cut(strings.Join(texts, ", "), keptText)
 }
 
 // cut returns the beginning of a text, in valid UTF-8 and without control characters.
@@ -141,9 +195,6 @@ func encode(a answers) []byte {
 		for i := range a.Answers {
 			one := &a.Answers[i]
 			one.First = one.First[:min(len(one.First), most)]
-			if len(a.Answers) > 1 {
-				one.Value = nil
-			}
 		}
 		var text bytes.Buffer
 		encoder := json.NewEncoder(&text)
@@ -159,4 +210,23 @@ func encode(a answers) []byte {
 func decode(text []byte) (a answers, err error) {
 	err = json.Unmarshal(text, &a)
 	return a, err
+}
+
+// Shown returns the result of Encode for people.
+func Shown(text []byte) string {
+	read, err := decode(text)
+	if err != nil {
+		return "damaged"
+	}
+	var list []string
+	for _, a := range read.Answers {
+		one := check.Plural(a.Rows, "row")
+		if a.Value != nil {
+			one = *a.Value
+		} else if len(a.First) > 0 {
+			one += " (" + strings.Join(a.First, "; ") + ")"
+		}
+		list = append(list, one)
+	}
+	return strings.Join(list, " and ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,19 +40,41 @@ func TestParseTakesEveryForm(t *testing.T) {
 	}
 }
 
-func answer(rows ...string) (a Answer) {
-	for _, row := range rows {
-		var cells [][]byte
-		for cell := range strings.SplitSeq(row, ",") {
-			if cell == "NULL" {
-				cells = append(cells, nil)
-			} else {
-				cells = append(cells, []byte(cell))
+func rowsOf(rows ...string) Rows {
+	return func(yield func([][]byte) bool) {
+		for _, row := range rows {
+			var cells [][]byte
+			for cell := range strings.SplitSeq(row, ",") {
+				if cell == "NULL" {
+					cells = append(cells, nil)
+				} else {
+					cells = append(cells, []byte(cell))
+				}
+			}
+			if !yield(cells) {
+				return
 			}
 		}
-		a.Add(cells)
 	}
-	return a
+}
+
+func answer(rows ...string) Answer { return Single(rowsOf(rows...)) }
+
+func TestRowsWithoutAnEqualOneAreNamed(t *testing.T) {
+	for _, c := range []struct{ a, b, first, second []string }{
+		{[]string{"1,a", "2,b", "2,b", "3,c"}, []string{"2,b", "1,a", "4,d"}, []string{"2, b", "3, c"}, []string{"4, d"}},
+		{[]string{"1.0"}, []string{"1"}, nil, nil},
+		{nil, []string{"1", "2", "3", "4", "5"}, nil, []string{"1", "2", "3"}},
+	} {
+		list := Pair(rowsOf(c.a...), rowsOf(c.b...))
+		if !slices.Equal(list[0].First, c.first) || !slices.Equal(list[1].First, c.second) || list[0].Rows != len(c.a) {
+			t.Errorf("%+v", list)
+		}
+		v := Invariant{Expect: Expectation{Kind: Equal}}
+		if v.holds(list, nil) != (len(c.first)+len(c.second) == 0) {
+			t.Errorf("%+v", list)
+		}
+	}
 }
 
 func TestAnswersAreEqualAsBagsOfRows(t *testing.T) {
@@ -79,7 +102,7 @@ func TestAnswersAreEqualAsBagsOfRows(t *testing.T) {
 
 func TestEncodedAnswersFitAndReturn(t *testing.T) {
 	long := strings.Repeat("\"\\\u2028<é\n", 500)
-	for _, list := range [][]Answer{{answer(long)}, {answer(long, long, long, long), answer(long, long)}, {{}}} {
+	for _, list := range [][]Answer{{answer(long)}, Pair(rowsOf(long, long, long, long), rowsOf(long, long)), {{}}} {
 		text := Encode(63, list)
 		got, err := decode(text)
 		if len(text) > keptBytes || err != nil || got.Invariant != 63 || len(got.Answers) != len(list) || got.Answers[0].Hash != list[0].Hash {

@@ -36,10 +36,12 @@ func brokenInvariant(broken fact.InvariantBroken) string {
 	switch {
 	case broken.Saw != "":
 		text += broken.Saw
-	case broken.Others > 0 || broken.Other != nil:
-		return text + rowsOf(broken.Count, broken.Rows) + ", and the other query " + rowsOf(broken.Others, broken.Other)
+	case broken.Other != nil:
+		const alone = "only there: "
+		return text + rowsOf(broken.Count, alone, broken.Rows) +
+			", and the other query " + rowsOf(broken.Others, alone, broken.Other)
 	default:
-		text += rowsOf(broken.Count, broken.Rows)
+		text += rowsOf(broken.Count, "", broken.Rows)
 	}
 	if broken.Want != "" {
 		text += " in place of " + broken.Want
@@ -47,13 +49,16 @@ func brokenInvariant(broken fact.InvariantBroken) string {
 	return text
 }
 
-// rowsOf formats the first rows of a result.
-func rowsOf(n int, first []string) string {
-	if n == 0 {
+// rowsOf formats a result with some of its rows.
+func rowsOf(n int, which string, some []string) string {
+	switch {
+	case n == 0:
 		return "no row"
+	case len(some) == 0:
+		return check.Plural(n, "row")
 	}
-	text := check.Plural(n, "row") + " (" + strings.Join(first, "; ")
-	if n > len(first) {
+	text := check.Plural(n, "row") + " (" + which + strings.Join(some, "; ")
+	if which == "" && n > len(some) {
 		text += "; …"
 	}
 	return text + ")"

@@ -214,6 +214,7 @@ func (o objects) Number(name string) (uint64, error) {
 func format() workload.Format {
 	f := workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) })
 	amounts, end := f.Operation, f.End
+	f.Value = invariants.Shown
 	f.Operation = func(op *history.Op) string {
 		switch {
 		case op.State == history.Broken:

@@ -148,6 +148,7 @@ func (a *audits) read(
 		if !which(&a.list[i]) {
 			continue
 		}
+		var results []*db.Result
 		for _, q := range queries {
 			n, err := s.Do(ctx, q, nil)
 			if err == nil {
@@ -156,7 +157,12 @@ func (a *audits) read(
 			if err != nil {
 				return nil, ofInvariant(&a.list[i], err)
 			}
-			all[i] = append(all[i], answerOf(s.Result(n)))
+			results = append(results, s.Result(n))
+		}
+		if len(results) == 2 {
+			all[i] = invariants.Pair(rowsOf(results[0]), rowsOf(results[1]))
+		} else {
+			all[i] = []invariants.Answer{invariants.Single(rowsOf(results[0]))}
 		}
 	}
 	return all, s.Commit(ctx)
@@ -173,23 +179,25 @@ func ofInvariant(v *invariants.Invariant, err error) error {
 	return &copied
 }
 
-func answerOf(r *db.Result) (a invariants.Answer) {
-	if r == nil {
-		return a
-	}
-	a.Columns = r.Columns
-	cells := make([][]byte, r.Columns)
-	for i := range r.Rows() {
-		for k, v := range r.Row(i) {
-			if cells[k] = v.Text; v.Null {
-				cells[k] = nil
-			} else if v.Text == nil {
-				cells[k] = []byte{}
+func rowsOf(r *db.Result) invariants.Rows {
+	return func(yield func([][]byte) bool) {
+		if r == nil {
+			return
+		}
+		cells := make([][]byte, r.Columns)
+		for i := range r.Rows() {
+			for k, v := range r.Row(i) {
+				if cells[k] = v.Text; v.Null {
+					cells[k] = nil
+				} else if v.Text == nil {
+					cells[k] = []byte{}
+				}
+			}
+			if !yield(cells) {
+				return
 			}
 		}
-		a.Add(cells)
 	}
-	return a
 }
 
 func every(*invariants.Invariant) bool { return true }
@@ -305,9 +313,9 @@ func (w *Script) endInvariants(ctx context.Context, end *history.EndWriter) (err
 	return nil
 }
 
-// later reports whether runs that began after the recorded run may have changed what it sums.
+// later reports whether runs that began after this one may have changed what it sums.
 func (w *Script) later(ctx context.Context) (later bool, err error) {
-	if !w.recalled || w.receipts == nil {
+	if w.receipts == nil {
 		return w.recalled, nil
 	}
 	err = query(ctx, w.database, w.receipts.latest, nil, func(row []db.Value) error {

@@ -116,7 +116,7 @@ func (s *Scenario) general() []setting.Setting {
 			}
 			return "the run has no faults: add some with nemesis"
 		}),
-		setting.Switch(&s.Yes, "yes", "hurt servers that stroppy did not start without a question").In(setting.Faults).LocalOnly(),
+		setting.Switch(&s.Yes, "yes", "hurt servers that stroppy did not start, and add columns to tables that it did not make, without a question").In(setting.Faults).LocalOnly(),
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput after the last fault; 0 allows any").In(setting.Faults),
 		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; exit code 5 if it is missed; may be given several times").In(setting.Proof),

@@ -54,7 +54,7 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 	if err != nil {
 		return nil, "", exit.With(exit.Usage, s.abandon(err, dir, database, config.ownFiles()))
 	}
-	s.reportOverwrite(workload, config.DB)
+	a.announceChanges(s, workload, config)
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.Note("seed %d", config.Seed)

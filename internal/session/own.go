@@ -91,14 +91,19 @@ func (a *App) mayHurt(s *Session, config *Config) error {
 	if err := config.possible(planned); err != nil {
 		return err
 	}
-	text := a.Scrub(config.touched(planned.Cluster))
+	return a.agree(s, config, a.Scrub(config.touched(planned.Cluster)), "these servers may be hurt")
+}
+
+// agree shows what a run does, and returns an error unless the user agrees by --yes or by an answer on the terminal. It
+// asks once in a call of the program.
+func (a *App) agree(s *Session, config *Config, text, allowed string) error {
 	switch {
 	case a.done[text]:
 		return nil
 	case config.Yes:
 		s.Note("%s", text)
 	case !a.asks():
-		return exit.Usagef("%s: add --yes if these servers may be hurt", strings.ReplaceAll(text, "\n", " "))
+		return exit.Usagef("%s: add --yes if %s", text, allowed)
 	default:
 		if err := a.ask(s.Context, text+"\nGo on? [y/N] "); err != nil {
 			return err

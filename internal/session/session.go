@@ -136,8 +136,15 @@ func (a *App) Begin(feed *live.Feed) *Session {
 	return s
 }
 
-// reportOverwrite makes a load report the data that it replaces, unless this session has loaded them.
-func (s *Session) reportOverwrite(w workload.Workload, url string) {
+// announceChanges makes a load report the data that it replaces, unless this session has loaded them. Changes of tables
+// that the user made need an agreement.
+func (a *App) announceChanges(s *Session, w workload.Workload, config *Config) {
+	if altering, ok := w.(workload.Altering); ok {
+		altering.OnAlter(func(tables string) error {
+			return a.agree(s, config, "the run adds columns to tables that stroppy did not make, "+tables, "these tables may be changed")
+		})
+	}
+	url := config.DB
 	if s.loaded[url] {
 		return
 	}

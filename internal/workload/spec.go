@@ -133,6 +133,12 @@ type Selective interface {
 	Omits(check string) bool
 }
 
+// Altering is satisfied by a workload that may change the form of tables that the user made.
+type Altering interface {
+	// OnAlter sets a function that is called with these tables before the first change. Its error prevents the change.
+	OnAlter(agree func(tables string) error)
+}
+
 // Clone returns a copy of the settings.
 func Clone(c Config) Config {
 	copied := reflect.New(reflect.TypeOf(c).Elem())

@@ -20,7 +20,7 @@ func (s *suite) script() {
 		plain, scale := []string{"--no-receipts", "--retries=0", tpcbClients}, "scale="+strconv.Itoa(tpcbScale)
 		receipts := []string{"--builtin=tpcb-like", "--retries=0", tpcbClients}
 		tracked := append(slices.Clone(plain), "--builtin=tpcb-like", "--track=pgbench_accounts(aid)", "--track=pgbench_tellers(tid)",
-			"--track=pgbench_branches(bid)")
+			"--track=pgbench_branches(bid)", "--yes")
 		all := []contender{
 			s.ours("tpcb-like", "script", append(plain, "--builtin=tpcb-like")...),
 			s.ours("receipts", "script", receipts...),

@@ -74,6 +74,8 @@ type Script struct {
 	seed     uint64
 	scale    uint64
 	report   func(what string)
+	made     bool                    // Load has made the tables
+	agree    func(what string) error // is asked before a table of the user is changed; nil: nobody is
 }
 
 // New binds the workload to a database.
@@ -157,7 +159,7 @@ func (w *Script) Load(ctx context.Context, progress func(done, total uint64)) (l
 		}
 	}
 	loaded = workload.Loaded{Size: uint64(len(list)), Things: "statements"}
-	if len(list) > 0 {
+	if w.made = len(list) > 0; w.made {
 		loaded.Took = time.Since(started)
 	}
 	return loaded, nil
@@ -280,6 +282,9 @@ func identity(load string) int64 {
 
 // Leave implements workload.Workload.
 func (w *Script) Leave(context.Context) error { return nil }
+
+// OnAlter implements workload.Altering. The tables of --init are not the user's in a run that makes them.
+func (w *Script) OnAlter(agree func(what string) error) { w.agree = agree }
 
 // OnOverwrite implements workload.Workload.
 func (w *Script) OnOverwrite(report func(what string)) { w.report = report }

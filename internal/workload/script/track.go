@@ -205,7 +205,7 @@ func (c *columns) add(ctx context.Context, t tables, report func(string)) error 
 	if err != nil {
 		return err
 	}
-	var what, changes []string
+	var what, altered, changes []string
 	if !listed {
 		what = append(what, "the table "+trackedTable)
 		changes = append(changes,
@@ -225,6 +225,7 @@ func (c *columns) add(ctx context.Context, t tables, report func(string)) error 
 		if len(missing) == 0 {
 			continue
 		}
+		altered = append(altered, t[i].Name)
 		literal := "'" + strings.ReplaceAll(t[i].Name, "'", "''") + "'"
 		changes = append(changes, "DELETE FROM "+trackedTable+" WHERE name = "+literal,
 			"INSERT INTO "+trackedTable+" (name) VALUES ("+literal+")")
@@ -235,6 +236,11 @@ func (c *columns) add(ctx context.Context, t tables, report func(string)) error 
 	}
 	if len(what) > 0 {
 		report("The run adds " + joined(what) + " to the database. `stroppy cleanup` removes them.")
+	}
+	if len(altered) > 0 && !c.w.made && c.w.agree != nil {
+		if err := c.w.agree(joined(altered)); err != nil {
+			return err
+		}
 	}
 	for _, change := range changes {
 		if err := c.w.database.Exec(ctx, change); err != nil {

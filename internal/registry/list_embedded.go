@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/db/sqlite"
+	"stroppy/internal/exit"
 )
 
 // Databases returns the databases that need no server.
@@ -27,8 +28,10 @@ var clusterFolders map[[2]string]string
 // ownKinds returns nothing in this build.
 func ownKinds() []ClusterKind { return nil }
 
-// Serving returns nil in this build, which has no databases with servers.
-func Serving(string, bool) cluster.Cluster { return nil }
+// Serving returns an error in this build.
+func Serving(string, bool) (cluster.Cluster, error) {
+	return nil, exit.Usagef("this build cannot reach servers, because %s", leftOut)
+}
 
 // Releasers returns nothing in this build.
 func Releasers() []host.Releaser { return nil }

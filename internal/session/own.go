@@ -51,10 +51,8 @@ func (c *Config) hurts() bool {
 // planOwned returns the servers of the user without a connection to them.
 func (c *Config) planOwned(environ []string) (*cluster.PlannedError, error) {
 	if c.Cluster == "" {
-		if planned := registry.Serving(c.DB, true); planned != nil {
-			return &cluster.PlannedError{Cluster: planned}, nil
-		}
-		return nil, exit.Usagef("nemesis injects faults into servers, which this build does not know")
+		planned, err := registry.Serving(c.DB, true)
+		return &cluster.PlannedError{Cluster: planned}, err
 	}
 	kind, o, err := c.clusterOptions()
 	if err != nil {
@@ -184,7 +182,10 @@ func (a *App) serving(config *Config) (*Cluster, error) {
 	if !config.hurts() {
 		return nil, nil
 	}
-	c := registry.Serving(config.DB, false)
+	c, err := registry.Serving(config.DB, false)
+	if err != nil {
+		return nil, err
+	}
 	faults, err := nemesis.New(c, linksOf(c), config.Script, config.Seed)
 	if err != nil {
 		return nil, exit.With(exit.Usage, errors.Join(err, c.Stop()))

@@ -240,6 +240,11 @@ func (c *client) commit(ctx context.Context, tx *history.Transaction, step int) 
 	return err
 }
 
+// readsOnly reports whether the database may begin a read-only transaction.
+func (c *client) readsOnly(tx *history.Transaction) bool {
+	return tx.Kind.ReadOnly() && !c.w.texts[c.chosen].locks
+}
+
 // flush waits for the results of all statements.
 func (c *client) flush(ctx context.Context, tx *history.Transaction) error {
 	err := c.s.Flush(ctx)
@@ -255,7 +260,7 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 	switch q.Control {
 	case script.Begin:
 		c.open = true
-		return 0, c.s.Begin(ctx, tx.Kind.ReadOnly())
+		return 0, c.s.Begin(ctx, c.readsOnly(tx))
 	case script.Commit:
 		return 0, c.commit(ctx, tx, at)
 	case script.Rollback:
@@ -278,7 +283,7 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 		return 0, c.query(ctx, q, statement)
 	}
 	if alone {
-		if err := c.s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		if err := c.s.Begin(ctx, c.readsOnly(tx)); err != nil {
 			return 0, err
 		}
 		c.open, c.implicit = true, c.pipelining
@@ -354,7 +359,7 @@ func (c *client) arguments(q *script.SQL) []db.Value {
 // query runs a statement outside of transactions.
 func (c *client) query(ctx context.Context, q *script.SQL, statement *db.Statement) error {
 	if q.Store != script.NoStore {
-		if err := c.s.Begin(ctx, q.Writes == script.No); err != nil {
+		if err := c.s.Begin(ctx, q.Writes == script.No && !c.w.texts[c.chosen].locks); err != nil {
 			return err
 		}
 		result, err := c.s.Do(ctx, statement, c.arguments(q))

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"stroppy/internal/db"
@@ -12,6 +13,7 @@ import (
 type statements struct {
 	at     []*db.Statement // by step; nil for steps without one
 	writes bool            // the script writes, or may write
+	locks  bool            // it locks what it reads, which a read-only transaction may not do
 	parts  int             // its transactions that write
 	plan   plan            // of its statements on tracked tables
 }
@@ -40,6 +42,7 @@ func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 				open = false
 			default:
 				t.at[i] = newStatement(q, d)
+				t.locks = t.locks || locking.MatchString(t.at[i].SQL)
 				if q.Writes == script.No {
 					continue
 				}
@@ -56,6 +59,9 @@ func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 	}
 	return t, nil
 }
+
+// locking matches a SELECT that locks the rows.
+var locking = regexp.MustCompile(`(?i)\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|SHARE|KEY\s+SHARE)\b`)
 
 func newStatement(q *script.SQL, d *db.Dialect) *db.Statement {
 	statement := &db.Statement{SQL: q.Text(d.Placeholder), Parts: q.Parts, Free: q.Store != script.NoStore || returnsRows[q.Keyword]}

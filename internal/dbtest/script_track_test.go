@@ -61,6 +61,12 @@ UPDATE limits SET n = n + 1 WHERE name = 'high';
 // trackedRun runs scripts on tracked tables of an engine.
 func trackedRun(t *testing.T, url string, scripts []string, args ...string) (code int, v verdict, why string) {
 	t.Helper()
+	return trackedRunOn(t, url, purses, scripts, args...)
+}
+
+// trackedRunOn is trackedRun with other tables.
+func trackedRunOn(t *testing.T, url, tables string, scripts []string, args ...string) (code int, v verdict, why string) {
+	t.Helper()
 	dir := t.TempDir()
 	args = append([]string{
 		"--clients", "8", "--init", filepath.Join(dir, "tables.sql"), "--track", "purse(id)", "--track", "limits(name)",
@@ -68,7 +74,7 @@ func trackedRun(t *testing.T, url string, scripts []string, args ...string) (cod
 	if url != "" {
 		args = append(args, "--db", url)
 	}
-	for i, text := range append([]string{purses}, scripts...) {
+	for i, text := range append([]string{tables}, scripts...) {
 		name := "tables.sql"
 		if i > 0 {
 			name = fmt.Sprintf("script%d.sql", i)
@@ -233,6 +239,51 @@ func TestTrackedTablesSurviveKilledServer(t *testing.T) {
 			}
 			if v.Drive.Unknown > 0 {
 				t.Errorf("%d outcomes are unknown", v.Drive.Unknown)
+			}
+		})
+	}
+}
+
+// These scripts lock without writing, and insert rows whose keys the database makes.
+const (
+	locksOnly = `
+SELECT n AS x FROM purse WHERE id = 1 FOR UPDATE \gset
+BEGIN;
+SELECT n FROM purse WHERE id = 2 FOR SHARE;
+COMMIT;
+`
+	orderOne = `
+\set one random(1, 3)
+BEGIN;
+INSERT INTO purchase (item) VALUES (:one), (:one + 1) RETURNING n \aset
+UPDATE purse SET n = n - 1 WHERE id = :one;
+SELECT item FROM purchase WHERE n = :n \gset
+UPDATE purchase SET item = :item + 1 WHERE n = :n;
+COMMIT;
+`
+)
+
+// TestTrackedTablesTakeAnyScript checks scripts that lock without writing, keys that the database makes, and a pipeline.
+func TestTrackedTablesTakeAnyScript(t *testing.T) {
+	t.Parallel()
+	const tables = purses + `
+DROP TABLE IF EXISTS purchase;
+CREATE TABLE purchase (n SERIAL PRIMARY KEY, item INTEGER NOT NULL);
+`
+	piped := strings.NewReplacer("BEGIN;", "\\startpipeline\nBEGIN;", "COMMIT;", "COMMIT;\n\\endpipeline").Replace(`
+BEGIN;
+UPDATE purse SET n = n + 1 WHERE id = 4;
+UPDATE purse SET n = n - 1 WHERE id = 5;
+SELECT id, n FROM purse WHERE id IN (4, 5);
+COMMIT;
+`)
+	for name, args := range map[string][]string{"one process": nil, "pipelined": {"--mode", "pipelined"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"--count", "800", "--isolation", "serializable", "--retries", "1000", "--track", "purchase(n)"}, args...)
+			code, v, why := trackedRunOn(t, newPostgresDatabase(t), tables, []string{locksOnly, orderOne, piped, pursesReport}, args...)
+			if code != 0 || v.Verdict != "valid" || v.status(check.Serializable) != "valid" {
+				t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
 			}
 		})
 	}

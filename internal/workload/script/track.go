@@ -24,9 +24,9 @@ const mostTracked = 15
 // tracked describes a table in the header of a history.
 type tracked struct {
 	track.Table
-	Deletes  bool           `json:"deletes,omitempty"`  // a script may delete rows, if only by a cascade
-	Inserts  bool           `json:"inserts,omitempty"`  // a statement that is not tracked may insert rows
-	Computes []history.Kind `json:"computes,omitempty"` // scripts that write what they computed from what they had read
+	Deletes  bool  `json:"deletes,omitempty"`  // a script may delete rows, if only by a cascade
+	Inserts  bool  `json:"inserts,omitempty"`  // a statement that is not tracked may insert rows
+	Computes []int `json:"computes,omitempty"` // kinds of transactions that write what they computed from the table
 }
 
 // tables are the tracked tables of a run. They number the rows: a whole number is the key itself, and any other key is
@@ -103,7 +103,7 @@ func (t tables) restarts(object uint64) bool {
 func (t tables) vanishes(object uint64) bool { return t[t.table(object)].Deletes }
 
 func (t tables) computes(kind history.Kind, object uint64) bool {
-	return slices.Contains(t[t.table(object)].Computes, kind)
+	return slices.Contains(t[t.table(object)].Computes, int(kind))
 }
 
 // computing reports whether a script writes what it computed.

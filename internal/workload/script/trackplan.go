@@ -76,7 +76,7 @@ func (w *Script) planTracking() error {
 			return err
 		}
 		for table := range computes {
-			w.tracked[table].Computes = append(w.tracked[table].Computes, w.kind(i))
+			w.tracked[table].Computes = append(w.tracked[table].Computes, int(w.kind(i)))
 		}
 		for step, one := range plan.recorded {
 			if one != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -208,6 +209,11 @@ func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, er
 		}
 	}()
 	config.NoLoad = true // the run has loaded the data
+	if config.Seed != 0 { // the run has drawn it
+		named := scenario.Set{"seed": true}
+		maps.Copy(named, config.Named)
+		config.Named = named
+	}
 	w, err := config.bind(database)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -252,9 +253,14 @@ func (e *event) refused() error {
 	return nil
 }
 
-// sameRun returns an error if a worker has found other data than the run.
+// sameRun returns an error if a worker has found other data than the run. A worker may leave out a key.
 func sameRun(ours, theirs history.Header) error {
 	ours.Started, theirs.Started, ours.Database, theirs.Database = 0, 0, "", ""
+	ours.Keys = maps.Clone(ours.Keys)
+	maps.DeleteFunc(ours.Keys, func(name, _ string) bool {
+		_, known := theirs.Keys[name]
+		return !known
+	})
 	a, failed := json.Marshal(ours)
 	b, err := json.Marshal(theirs)
 	if err := cmp.Or(failed, err); err != nil {

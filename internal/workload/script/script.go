@@ -71,6 +71,7 @@ type Script struct {
 	timings  *timings     // of statements; nil: they are not measured
 	claim    db.Claim
 	run      uint64 // the number that Attach has taken; 0 before
+	joined   bool   // another process has attached to the data of the run
 	recalled bool   // the run is recorded, and a new one would have the next number
 	load     string // names the run, because the receipts of one run say nothing of another one
 	seed     uint64
@@ -243,7 +244,7 @@ func (w *Script) findScale(ctx context.Context) error {
 }
 
 // Join implements workload.Workload.
-func (w *Script) Join(loadID string, run uint64) { w.load, w.run = loadID, run }
+func (w *Script) Join(loadID string, run uint64) { w.load, w.run, w.joined = loadID, run, true }
 
 // Recall implements workload.Recalled.
 func (w *Script) Recall(h history.Header) {
@@ -308,7 +309,10 @@ func (w *Script) Header() history.Header {
 		h.Keys[keyTracked], h.Object = w.tracked.text(), "row"
 	}
 	if w.audits != nil {
-		h.Keys[keyInvariants], h.Keys[keyStarts] = invariants.Lines(w.audits.list), invariants.Starts(w.audits.list)
+		h.Keys[keyInvariants] = invariants.Lines(w.audits.list)
+		if !w.joined { // the process that the run began in has read them
+			h.Keys[keyStarts] = invariants.Starts(w.audits.list)
+		}
 	}
 	for i, s := range w.program.Scripts {
 		h.Kinds = append(h.Kinds, w.kind(i).Named(s.Name))

@@ -118,7 +118,7 @@ lint() {
 install() {
 	./scripts/install.sh gcc:gcc initdb:postgresql etcd:etcd-server patroni:patroni redis-server:redis-server \
 		/usr/lib/python3/dist-packages/etcd:python3-etcd mariadbd:mariadb-server pgbouncer:pgbouncer rsync:rsync \
-		prometheus:prometheus chromium:chromium /usr/lib/galera/libgalera_smm.so:galera-4 \
+		prometheus:prometheus chromium:chromium /usr/sbin/sshd:openssh-server /usr/lib/galera/libgalera_smm.so:galera-4 \
 		'/usr/lib/*/faketime/libfaketimeMT.so.1:faketime' /usr/include/dqlite.h:libdqlite-dev \
 		/usr/include/raft.h:libraft-dev /usr/include/uv.h:libuv1-dev /usr/include/sqlite3.h:libsqlite3-dev
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"stroppy/internal/cli"
 	"stroppy/internal/cluster/clustertest"
+	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/run"
 )
 
@@ -87,7 +89,8 @@ func TestWrongInventoryEndsBeforeTheLoad(t *testing.T) {
 // TestNextStartHealsFaultOfKilledRun checks that the next start runs the heal command of a killed run. A run that healed
 // its fault leaves nothing.
 func TestNextStartHealsFaultOfKilledRun(t *testing.T) {
-	url := startPostgres(t).URL()
+	server := startPostgres(t)
+	url := server.URL()
 	state, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
 	t.Setenv("TMPDIR", state)
 	args := []string{"run", "bank", "--db", url, "--accounts", "100", "--clients", "2", "--out", "r", "--yes"}
@@ -111,5 +114,28 @@ func TestNextStartHealsFaultOfKilledRun(t *testing.T) {
 	again[len(again)-1] = filepath.Join(t.TempDir(), "r")
 	if code, out := called(t, state, again...); code != 0 || strings.Contains(out, "cleared:") {
 		t.Errorf("the run after it ended with %d: %s", code, out)
+	}
+	t.Run("inventory", func(t *testing.T) { pausedByKilledRun(t, state, server) })
+}
+
+// pausedByKilledRun checks that the next start resumes a server that a killed run has paused by its inventory.
+func pausedByKilledRun(t *testing.T, state string, server *postgres.Server) {
+	pid := slices.Min(server.PIDs())
+	inventory := filepath.Join(t.TempDir(), "one.yaml")
+	clustertest.Must(t, os.WriteFile(inventory, fmt.Appendf(nil, "url: %s\nleader: none\nhealthy: {query: SELECT true}\nnodes:\n"+
+		"  - {url: %[1]q, pause: kill -STOP %d, resume: kill -CONT %[2]d}\n", server.URL(), pid), 0o644))
+	paused := func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && strings.Contains(string(text), ") T ")
+	}
+	p := start(t, "run", "bank", "--cluster", "own:"+inventory, "--accounts", "100", "--clients", "2", "--out", "r", "--yes",
+		"--duration", "60s", "--nemesis", "pause n0 at 200ms for 50s")
+	p.drives(t, "r")
+	p.goesOn(t, paused)
+	p.signal(t, os.Kill)
+	p.wait(t)
+	code, out := called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+	if code != 0 || !strings.Contains(out, fmt.Sprintf("cleared: the fault that this command heals: kill -CONT %d", pid)) || paused() {
+		t.Errorf("the next run ended with %d, and the server is paused: %v: %s", code, paused(), out)
 	}
 }

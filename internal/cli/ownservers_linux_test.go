@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"stroppy/internal/cluster/clustertest"
@@ -146,4 +147,47 @@ func TestOwnServersAreHurt(t *testing.T) {
 			t.Errorf("%s took writes before, and %q after: %+v", moved[1], f.OutageLeader, r.ClusterEvents)
 		}
 	})
+}
+
+// TestTerminalIsAsked checks that a run asks on a terminal before it hurts servers of the user, and that only yes goes
+// on. The server is not there, so that a run that goes on ends with exit code 3.
+func TestTerminalIsAsked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs processes of its own")
+	}
+	for answer, want := range map[string]int{"y\n": 3, "YES\n": 3, "n\n": 2, "\n": 2, "\x04": 2, "\x03": 3} {
+		t.Run(fmt.Sprintf("%q", answer), func(t *testing.T) {
+			t.Parallel()
+			master, terminal := openTerminal(t)
+			defer master.Close()
+			cmd := exec.Command("stroppy", "run", "bank", "--db", "postgres://127.0.0.1:1/bank", "--nemesis", "exec 'true' at 1s", "--out", "r")
+			cmd.Dir = t.TempDir()
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "TERM=xterm"}
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			clustertest.Must(t, cmd.Start())
+			terminal.Close()
+			var shown strings.Builder
+			buffer := make([]byte, 4096)
+			for asked := false; ; {
+				n, err := master.Read(buffer)
+				if shown.Write(buffer[:n]); err != nil {
+					break // the process has ended
+				}
+				if !asked && strings.Contains(shown.String(), "[y/N] ") {
+					asked = true
+					_, err := master.WriteString(answer)
+					clustertest.Must(t, err)
+				}
+			}
+			_ = cmd.Wait() // ProcessState reports how it ended
+			text := shown.String()
+			if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(text, "servers that stroppy did not start") {
+				t.Errorf("exit code %d, want %d: %s", code, want, text)
+			}
+			if want == 2 && !strings.Contains(text, "the run was not confirmed: nothing was touched") {
+				t.Errorf("it does not say why it ended: %s", text)
+			}
+		})
+	}
 }

@@ -160,7 +160,9 @@ func (s *state) withServer(ctx context.Context, seen, before string) string {
 	switch {
 	case now == "":
 		return seen
-	case before != "" && before != now:
+	case before == now:
+		now += ", as before"
+	case before != "":
 		now = "before: " + before + ", after: " + now
 	}
 	return seen + "; " + now

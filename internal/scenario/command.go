@@ -128,7 +128,7 @@ func EnvironmentScrubber(environ []string) func(string) string {
 	var values []string
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if secretName.MatchString(name) {
+		if secretName.MatchString(name) && name != "PWD" && name != "OLDPWD" { // these two are folders
 			values = append(values, value)
 		}
 		if strings.Contains(value, "://") {

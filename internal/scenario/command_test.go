@@ -91,3 +91,24 @@ func FuzzRedactScript(f *testing.F) {
 		}
 	})
 }
+
+// TestEnvironmentIsScrubbed checks that the output of commands shows no secret of the environment, and that folders and
+// other variables stay.
+func TestEnvironmentIsScrubbed(t *testing.T) {
+	scrub := EnvironmentScrubber([]string{
+		"PGPASSWORD=hunter2", "AWS_SECRET_ACCESS_KEY=abc/def+1", "GITHUB_TOKEN=tok'en", "SSH_KEY=k3y1", "PIN_PASS=123", "PWD=/srv/db", "OLDPWD=/home",
+		"KEYBOARD=german", "DATABASE_URL=postgres://me:s%40crt@db1/bank", "PATH=/usr/bin",
+	})
+	const text = "hunter2 abc/def+1 tok'en k3y1 postgres://me:s%40crt@db1/bank s@crt 123 /srv/db /home german /usr/bin"
+	const want = "xxxxx xxxxx xxxxx xxxxx postgres://me:xxxxx@db1/bank xxxxx 123 /srv/db /home german /usr/bin"
+	if got := scrub(text); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	const probe = `PGPASSWORD='a b' psql --password="c d" 'it''s' e`
+	if got, removed := RedactCommand(probe); !removed || strings.Contains(got, "a b") || strings.Contains(got, "c d") || !strings.HasSuffix(got, " psql --password=xxxxx 'it''s' e") {
+		t.Errorf("%s is shown as %s", probe, got)
+	}
+	if got, removed := RedactCommand("test -e 'it''s'"); removed || got != "test -e 'it''s'" {
+		t.Errorf("a command without a secret is shown as %s", got)
+	}
+}

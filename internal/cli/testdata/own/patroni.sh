@@ -116,6 +116,14 @@ resume) pids "$node" | xargs kill -CONT ;;
 isolate) for a in $(others "$node"); do inside "$node" ip route add blackhole "$a/32"; done ;;
 join) for a in $(others "$node"); do inside "$node" ip route del blackhole "$a/32"; done ;;
 isolated) ! inside "$node" timeout 1 bash -c "</dev/tcp/$(address etcd)/2379" ;;
-switchover) patronictl -c "$dir/pg0.yml" switchover own ${node:+--candidate "$node"} --force ;;
+switchover) # patronictl ends with exit code 0 if Patroni refuses, as it does while no standby is synchronous
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+		said=$(patronictl -c "$dir/pg0.yml" switchover own ${node:+--candidate "$node"} --force 2>&1) || true
+		case $said in *"Successfully switched over"*) exit 0 ;; esac
+		sleep 1
+	done
+	echo "$said" >&2
+	exit 1
+	;;
 *) echo "$what is no command" >&2 && exit 2 ;;
 esac

@@ -36,7 +36,7 @@ func clusterLines() (lines []listLine) {
 		form, about, _ := strings.Cut(k.About, "  ")
 		lines = append(lines, listLine{fmt.Sprintf("%-42s ", form), about})
 	}
-	return append(lines, listLine{}, listLine{"", "Parameters of every kind except in Kubernetes, after a question mark:"},
+	return append(lines, listLine{}, listLine{"", "Parameters of every kind except own and in Kubernetes, after a question mark:"},
 		listLine{"  memory=on    ", "the data in /dev/shm, where fsync costs nothing and means nothing"},
 		listLine{"  loopback=on  ", "all nodes on 127.0.0.1, without network namespaces and the faults that need them"},
 		listLine{"  layer=on     ", "a file system under every node's data that can fill up, be slow, and lose what was not synced"},

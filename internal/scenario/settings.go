@@ -103,7 +103,7 @@ func (s *Scenario) general() []setting.Setting {
 	return []setting.Setting{
 		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
 		setting.Text(&s.DB, "db", "URL", "the database's URL; 'stroppy list databases' shows the forms").In(setting.Database),
-		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a cluster on this machine and test it; 'stroppy list clusters' shows the kinds").In(setting.Database),
+		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a cluster on this machine and test it, or own:FILE, servers that you started; 'stroppy list clusters' shows the kinds").In(setting.Database),
 		setting.Switch(&s.Kubernetes, "kubernetes", "start the cluster in Kubernetes, as --cluster k8s/KIND does").In(setting.Database).LocalOnly(),
 		setting.Custom(&s.Resources, "node-resources", "NAME=N,NAME=N", "resources of each node in Kubernetes, such as cpu=1,memory=8G,disk=100G",
 			parseResources, strings.Clone).In(setting.Database),

@@ -49,7 +49,7 @@ func (c *Config) ConnectFrom(ctx context.Context) (context.Context, error) {
 
 // ownFiles returns the files of the run's own database; none if another database was named.
 func (c *Config) ownFiles() []string {
-	if c.DB != "" || c.Live != "" {
+	if c.DB != "" || c.Cluster != "" {
 		return nil
 	}
 	file := c.defaultFile()

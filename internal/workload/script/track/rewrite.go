@@ -1,8 +1,8 @@
 package track
 
 import (
+	"math"
 	"slices"
-	"strconv"
 )
 
 // pure are functions that compute a value from one row.
@@ -338,9 +338,27 @@ func Placeholders(parts []string, placeholder func(i int) string) string {
 	return sql
 }
 
-// Integer reads a whole number in its shortest form.
+// Integer reads a whole number in its shortest form. It allocates nothing.
 func Integer(text []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	var shortest [20]byte
-	return n, err == nil && string(strconv.AppendInt(shortest[:0], n, 10)) == string(text)
+	digits, negative := text, len(text) > 1 && text[0] == '-'
+	if negative {
+		digits = text[1:]
+	}
+	if len(digits) == 0 || len(digits) > mostDigits || digits[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	size := uint64(0)
+	for _, c := range digits {
+		if !digit(c) {
+			return 0, false
+		}
+		size = 10*size + uint64(c-'0')
+	}
+	if n = int64(size); negative {
+		n = -n
+	}
+	return n, size <= math.MaxInt64
 }
+
+// mostDigits is the number of digits of the largest int64.
+const mostDigits = 19

@@ -2,6 +2,7 @@ package track
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -207,6 +208,21 @@ func TestTablesAreParsed(t *testing.T) {
 	for _, text := range []string{"", "accounts", "accounts()", "(id)", "accounts(id, n)", "accounts(id", "a b(id)", "a.(id)", "1(id)", "a;drop(id)", "a(id)b"} {
 		if table, err := Parse(text); err == nil {
 			t.Errorf("%q is %v", text, table)
+		}
+	}
+}
+
+// TestIntegersAreExact compares Integer with the standard library.
+func TestIntegersAreExact(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "-", "0", "-0", "00", "01", "7", "-7", "+7", "1a", " 1", "12345678901234567", "9223372036854775807",
+		"9223372036854775808", "-9223372036854775807", "9999999999999999999", "10000000000000000000", "1.0",
+	} {
+		want, err := strconv.ParseInt(text, 10, 64)
+		exact := err == nil && strconv.FormatInt(want, 10) == text
+		if got, ok := Integer([]byte(text)); ok != exact || ok && got != want {
+			t.Errorf("%q is %d, %t, and not %d, %t", text, got, ok, want, exact)
 		}
 	}
 }

@@ -25,7 +25,7 @@ INSERT INTO purse VALUES (1, 100), (2, 100), (3, 100), (4, 100), (5, 100), (-6, 
 INSERT INTO limits VALUES ('low', 0), ('high', 10);
 `
 
-// The scripts read, compute and write. The first two lose updates if the rows are not locked.
+// The scripts read and write. The first one loses updates if the rows are not locked; the second one adds to what is there.
 const (
 	purseRewrite = `
 \set one random(1, 3)
@@ -34,6 +34,13 @@ BEGIN;
 SELECT n AS had FROM purse WHERE id = :one%s \gset
 \set has :had + :delta
 UPDATE purse SET n = :has WHERE id = :one;
+COMMIT;
+`
+	purseAdd = `
+\set one random(1, 3)
+BEGIN;
+SELECT n AS had FROM purse WHERE id = :one \gset
+UPDATE purse SET n = n + :had - :had + 1 WHERE id = :one;
 COMMIT;
 `
 	purseSkewed = `
@@ -113,6 +120,7 @@ func TestTrackedTablesShowAnomalies(t *testing.T) {
 		anomaly, culprit          string
 	}{
 		"lost updates":            {lost, "read committed", "", "invalid", "invalid", "lost update (P4)", "application"},
+		"relative updates":        {purseAdd, "read committed", "", "valid", "invalid", "lost update (P4)", ""},
 		"locked":                  {locked, "read committed", "", "valid", "valid", "", ""},
 		"write skew":              {purseSkewed, "repeatable read", "", "valid", "invalid", "write skew (G2-item)", ""},
 		"write skew, not allowed": {purseSkewed, "repeatable read", "serializable", "invalid", "invalid", "write skew (G2-item)", "configuration"},

@@ -163,7 +163,7 @@ func (c *checker) collect() {
 	for _, s := range c.twice[:min(1, len(c.twice))] {
 		c.did[s.first], c.did[s.second] = nil, nil
 	}
-	computed := slices.IndexFunc(c.lost, c.computes)
+	computed := slices.IndexFunc(c.lost, func(l lostUpdate) bool { return l.computed })
 	for i, l := range c.lost {
 		if i == 0 || i == computed {
 			c.did[l.t], c.did[l.by] = nil, nil

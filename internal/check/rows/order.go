@@ -38,8 +38,9 @@ func (c *checker) group(name string) func(level isolation.Level, component []uin
 
 // made is a version with the transaction that made it.
 type made struct {
-	version uint64
-	by      uint32
+	version  uint64
+	by       uint32
+	computed bool
 }
 
 // relate adds the dependencies over one row, whose operations are sorted by version.
@@ -55,15 +56,15 @@ func (c *checker) relate(ops []op) {
 			c.noteGap(ops[0].object, before.version+1, missing)
 		}
 	}
-	first := map[uint32]uint64{} // by transaction: the first version that it made
+	first := map[uint32]made{} // by transaction: the first version that it made
 	for _, m := range chain {
 		if _, ok := first[m.by]; !ok {
-			first[m.by] = m.version
+			first[m.by] = m
 		}
 	}
 	latest := map[uint32]uint64{} // by transaction that wrote: the latest version that it had read before
 	for _, o := range ops {
-		if own, writes := first[o.t]; writes && !o.write && o.version < own {
+		if own, writes := first[o.t]; writes && !o.write && o.version < own.version {
 			latest[o.t] = o.version
 		}
 	}
@@ -92,7 +93,7 @@ func (c *checker) chain(ops []op) (chain []made, forked bool) {
 			}
 			continue
 		}
-		chain = append(chain, made{o.version, o.t})
+		chain = append(chain, made{o.version, o.t, o.computed})
 	}
 	if end, ok := c.rows[ops[0].object]; ok && len(chain) > 0 {
 		last := chain[len(chain)-1]
@@ -114,7 +115,7 @@ func (c *checker) noteGap(object, version uint64, count int) {
 
 // relateRead adds the dependencies of a read of a version that another transaction made. at is the position of the next
 // version in the chain.
-func (c *checker) relateRead(o op, chain []made, at int, first, latest map[uint32]uint64) {
+func (c *checker) relateRead(o op, chain []made, at int, first map[uint32]made, latest map[uint32]uint64) {
 	next := made{by: check.None}
 	if at < len(chain) {
 		next = chain[at]
@@ -131,8 +132,8 @@ func (c *checker) relateRead(o op, chain []made, at int, first, latest map[uint3
 			c.addOdd(dirty, o, fact.OddRead{Fate: fact.NotApplied, Outcome: n.Outcome})
 		}
 		return
-	case first[w] != 0 && c.blind == 0 && (at == 0 || chain[at-1] != made{o.version, w}):
-		c.addOdd(dirty, o, fact.OddRead{Fate: fact.AppliedAs, As: first[w]})
+	case first[w].version != 0 && c.blind == 0 && (at == 0 || chain[at-1].version != o.version || chain[at-1].by != w):
+		c.addOdd(dirty, o, fact.OddRead{Fate: fact.AppliedAs, As: first[w].version})
 		return
 	case next.by == w:
 		c.addOdd(intermediate, o, nil)
@@ -140,8 +141,9 @@ func (c *checker) relateRead(o op, chain []made, at int, first, latest map[uint3
 	default:
 		c.edges.Add(w, o.t, graph.Wr)
 	}
-	if read, ok := latest[o.t]; ok && read == o.version && next.by != check.None && next.version < first[o.t] {
-		c.addLost(lostUpdate{object: o.object, read: o.version, made: first[o.t], t: o.t, by: next.by})
+	own := first[o.t]
+	if read, ok := latest[o.t]; ok && read == o.version && next.by != check.None && next.version < own.version {
+		c.addLost(lostUpdate{o.object, o.version, own.version, o.t, next.by, own.computed})
 		return
 	}
 	c.edges.Add(o.t, next.by, graph.Rw)

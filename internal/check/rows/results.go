@@ -79,11 +79,11 @@ func (c *checker) results() []check.Result {
 		c.compareEnd()
 		anomalies, realtime = c.anomalies()
 		c.addLostUpdates(&computed, slices.DeleteFunc(slices.Clone(c.lost), func(l lostUpdate) bool {
-			return !c.computes(l)
+			return !l.computed
 		}))
 	}
 	results := c.orders(anomalies, realtime)
-	if c.in.Computes != nil {
+	if c.in.Computes {
 		r := check.Result{Name: NoLostUpdate, Required: true}
 		holds := fact.RowsUpdated{Writes: c.tracked.Writes}
 		results = append(results, r.Judge([]check.Finding{computed}, c.undecided(), holds))
@@ -165,11 +165,6 @@ func (c *checker) noRows() fact.Fact {
 		return fact.RowTwice{Object: c.Object(slices.Min(slices.Collect(maps.Keys(c.doubled))))}
 	}
 	return nil
-}
-
-// computes reports whether a lost update replaced what its transaction did not know by what it had computed.
-func (c *checker) computes(l lostUpdate) bool {
-	return c.in.Computes != nil && c.in.Computes(c.Txns.List[l.t].Kind, l.object)
 }
 
 // cycleKinds maps the kinds of the graph's edges to the kinds in results.

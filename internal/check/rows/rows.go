@@ -3,7 +3,8 @@
 //
 // The history has the operations of a transaction in the order of execution, and may have several on one row. A read
 // has the version and its writer; writer 0 stands for the row as the first run found it. A write has the version that
-// it replaced, and an inserted row the state Absent. Whatever is not known makes no finding, and keeps a check from being valid.
+// it replaced, and of an inserted row the state Absent. Its amount is 1 if the value was computed from a read of the row.
+// Whatever is not known makes no finding, and keeps a check from being valid.
 package rows
 
 import (
@@ -43,9 +44,8 @@ type Input struct {
 	Vanishes func(n uint64) bool
 	// Restarts reports whether that may happen unseen. The operations on the row are then ignored.
 	Restarts func(n uint64) bool
-	// Computes reports whether transactions of a kind write values into a row that they computed from what they had read.
-	// Nil: none does.
-	Computes func(kind history.Kind, n uint64) bool
+	// Computes reports whether some writes have the amount 1: they write what was computed from a read of the row.
+	Computes bool
 }
 
 // op is a read of a version, or the making of one.
@@ -54,6 +54,7 @@ type op struct {
 	writer          history.ID // of a version that was read
 	t               uint32
 	write, insert   bool
+	computed        bool // the value that was written
 }
 
 type checker struct {
@@ -85,6 +86,7 @@ type checker struct {
 type lostUpdate struct {
 	object, read, made uint64
 	t, by              uint32
+	computed           bool // from the version that it had read
 }
 
 // sameVersion is a version that two transactions made.
@@ -176,8 +178,10 @@ func (g *gathered) add(t uint32, tx *history.Transaction) {
 			blind = blind || o.Write
 		case o.Write:
 			g.tracked.Writes++
-			insert := o.State == history.Absent
-			g.ops = append(g.ops, op{object: o.Object, version: o.Version + 1, t: t, write: true, insert: insert})
+			g.ops = append(g.ops, op{
+				object: o.Object, version: o.Version + 1, t: t, write: true,
+				insert: o.State == history.Absent, computed: o.Amount != 0,
+			})
 		default:
 			g.tracked.Reads++
 			g.ops = append(g.ops, op{object: o.Object, version: o.Version, t: t, writer: o.Writer})

@@ -175,12 +175,12 @@ func TestTheClaimDecides(t *testing.T) {
 		}
 	}
 	in := input(lost...)
-	in.Expect = isolation.ReadCommitted
-	in.Computes = func(kind history.Kind, n uint64) bool { return kind == history.Numbered && n == x }
+	in.Expect, in.Computes = isolation.ReadCommitted, true
+	lost[1].Ops[1].Amount = 1
 	if r := results(t, in)[rows.NoLostUpdate]; r.Status != check.Invalid || !r.Required || r.Findings[0].Count != 1 {
 		t.Errorf("a computed value replaced another one: %+v", r)
 	}
-	in.Computes = func(history.Kind, uint64) bool { return false }
+	lost[1].Ops[1].Amount = 0
 	if r := results(t, in)[rows.NoLostUpdate]; r.Status != check.Valid {
 		t.Errorf("a value that the database computes replaced another one: %+v", r)
 	}

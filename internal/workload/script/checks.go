@@ -52,11 +52,10 @@ func trackedChecks(ctx context.Context, input recording.Input) ([]check.Result, 
 	if len(t) == 0 {
 		return nil, nil
 	}
-	in := rows.Input{Input: input.Input, Words: words(), Restarts: t.restarts, Vanishes: t.vanishes}
-	in.Name = newObjects(input.Header).Name
-	if t.computing() {
-		in.Computes = t.computes
+	in := rows.Input{
+		Input: input.Input, Words: words(), Restarts: t.restarts, Vanishes: t.vanishes, Computes: t.computing(),
 	}
+	in.Name = newObjects(input.Header).Name
 	return rows.Check(ctx, in)
 }
 

@@ -57,7 +57,7 @@ func declared() []check.Declared {
 		recording.DeclareIf(withReceipts, check.ExactlyOnce, history.Recorded|history.EndLedger, "no transaction has two receipts"),
 		recording.DeclareIf(withInvariants, check.Invariants, history.Recorded|history.EndState, "every invariant held at each audit and in the end"),
 		recording.DeclareIf(withComputed, rows.NoLostUpdate, history.Recorded,
-			"no transaction replaced the value of a tracked row that it had not read by a value that it computed"),
+			"no transaction read a tracked row, and wrote the value that it computed over a version that it had not read"),
 		recording.DeclareIf(withTracked, check.Serializable, history.Recorded,
 			"one order of all transactions explains every version of a tracked row that was read or written"),
 		recording.DeclareIf(withTracked, check.Strict, history.Recorded, "one that agrees with real time does"),

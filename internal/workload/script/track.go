@@ -24,9 +24,9 @@ const mostTracked = 15
 // tracked describes a table in the header of a history.
 type tracked struct {
 	track.Table
-	Deletes  bool  `json:"deletes,omitempty"`  // a script may delete rows, if only by a cascade
-	Inserts  bool  `json:"inserts,omitempty"`  // a statement that is not tracked may insert rows
-	Computes []int `json:"computes,omitempty"` // kinds of transactions that write what they computed from the table
+	Deletes  bool `json:"deletes,omitempty"`  // a script may delete rows, if only by a cascade
+	Inserts  bool `json:"inserts,omitempty"`  // a statement that is not tracked may insert rows
+	Computes bool `json:"computes,omitempty"` // a script writes what it computed from the table
 }
 
 // tables are the tracked tables of a run. They number the rows: a whole number is the key itself, and any other key is
@@ -102,13 +102,9 @@ func (t tables) restarts(object uint64) bool {
 
 func (t tables) vanishes(object uint64) bool { return t[t.table(object)].Deletes }
 
-func (t tables) computes(kind history.Kind, object uint64) bool {
-	return slices.Contains(t[t.table(object)].Computes, int(kind))
-}
-
 // computing reports whether a script writes what it computed.
 func (t tables) computing() bool {
-	return slices.ContainsFunc(t, func(one tracked) bool { return len(one.Computes) > 0 })
+	return slices.ContainsFunc(t, func(one tracked) bool { return one.Computes })
 }
 
 // trackedIn returns the tables of a recording; nil: nothing was tracked.

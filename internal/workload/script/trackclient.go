@@ -144,6 +144,9 @@ func (c *client) observe(s *trackedStatement, row []db.Value, id history.ID) {
 	if s.Kind == track.Insert {
 		op.State = history.Absent
 	}
+	if s.computes {
+		op.Amount = 1
+	}
 	c.record.ops = append(c.record.ops, op)
 }
 

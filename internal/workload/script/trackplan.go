@@ -13,7 +13,8 @@ import (
 // trackedStatement is a statement that the client records.
 type trackedStatement struct {
 	track.Statement
-	follow *db.Statement // reads the version after a write; nil: the write returns it
+	follow   *db.Statement // reads the version after a write; nil: the write returns it
+	computes bool          // it writes what the script computed from the same column of the same row
 }
 
 // plan holds the statements of one script on tracked tables.
@@ -71,12 +72,9 @@ func (w *Script) planTracking() error {
 		rewrite: track.Rewriter{Tables: w.config.Track, Returning: w.dialect.Returning},
 	}
 	for i, s := range w.program.Scripts {
-		plan, computes, err := p.script(s)
+		plan, err := p.script(s)
 		if err != nil {
 			return err
-		}
-		for table := range computes {
-			w.tracked[table].Computes = append(w.tracked[table].Computes, int(w.kind(i)))
 		}
 		for step, one := range plan.recorded {
 			if one != nil {
@@ -98,8 +96,8 @@ func untyped(n int) (list []db.Type) {
 	return list
 }
 
-// script plans one script. computes has the tables into which it writes what it computed from what it had read there.
-func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, err error) {
+// script plans one script.
+func (p *planner) script(s *script.Script) (plan plan, err error) {
 	plan.recorded, plan.steps = make([]*trackedStatement, len(s.Steps)), make([]track.Statement, len(s.Steps))
 	transactions := transactionsOf(s)
 	chosen, writing := -1, -1 // transactions: the recorded one, and the one that writes
@@ -110,7 +108,7 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 			continue
 		}
 		if plan.steps[i], err = p.rewrite.Rewrite(step.SQL); err != nil {
-			return plan, nil, fmt.Errorf("%s:%d: %w", s.Name, step.Line, err)
+			return plan, fmt.Errorf("%s:%d: %w", s.Name, step.Line, err)
 		}
 		one := &plan.steps[i]
 		p.note(step.SQL, one)
@@ -118,7 +116,7 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 			if writing >= 0 && writing != transactions[i] {
 				const two = "%s:%d: the script writes tracked tables in a second transaction, and one is recorded: " +
 					"put BEGIN and COMMIT around them, or take two files"
-				return plan, nil, fmt.Errorf(two, s.Name, step.Line)
+				return plan, fmt.Errorf(two, s.Name, step.Line)
 			}
 			writing = transactions[i]
 		}
@@ -126,7 +124,7 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 			chosen = transactions[i]
 		}
 		if step.SQL.Control == script.RollbackTo {
-			return plan, nil, fmt.Errorf("%s:%d: --track does not support ROLLBACK TO: take two transactions", s.Name, step.Line)
+			return plan, fmt.Errorf("%s:%d: --track does not support ROLLBACK TO: take two transactions", s.Name, step.Line)
 		}
 	}
 	if writing >= 0 {
@@ -144,7 +142,8 @@ func (p *planner) script(s *script.Script) (plan plan, computes map[int]bool, er
 			plan.recorded[i] = p.recorded(one)
 		}
 	}
-	return plan, p.computes(s, &plan), nil
+	p.compute(s, &plan)
+	return plan, nil
 }
 
 // note notes what a statement may do with the rows of tables. Another statement than INSERT and UPDATE may delete rows
@@ -196,17 +195,25 @@ func transactionsOf(s *script.Script) []int {
 	return list
 }
 
-// column is a column of a tracked table.
+// column is a column of the rows of a tracked table that a condition selects.
 type column struct {
-	table int
-	name  string
+	table       int
+	name, where string
 }
 
-// computes finds the tables into which a script writes what it computed from columns that it had read there. Such a
+// columnOf returns a column of the rows of a statement. A condition with the same variables selects the same rows.
+func columnOf(q *script.SQL, s *track.Statement, name string) column {
+	c := column{s.Table, strings.ToLower(name), s.Where}
+	for _, number := range s.WhereParams {
+		c.where += fmt.Sprint(" ", q.Params[number])
+	}
+	return c
+}
+
+// compute marks the statements that write what the script computed from the same column of the same rows. Such a
 // transaction loses an update if it did not read the latest version.
-func (p *planner) computes(s *script.Script, plan *plan) map[int]bool {
+func (p *planner) compute(s *script.Script, plan *plan) {
 	from := map[int][]column{} // by variable
-	tables := map[int]bool{}
 	for i := range s.Steps {
 		step, one := &s.Steps[i], plan.recorded[i]
 		switch {
@@ -220,20 +227,17 @@ func (p *planner) computes(s *script.Script, plan *plan) map[int]bool {
 		case one.Kind == track.Read && step.SQL.Store != script.NoStore:
 			for _, c := range one.Columns {
 				if slot, ok := p.program.Slot(step.SQL.Prefix + c[0]); ok {
-					from[slot] = []column{{one.Table, strings.ToLower(c[1])}}
+					from[slot] = []column{columnOf(step.SQL, &one.Statement, c[1])}
 				}
 			}
 		case one.Kind == track.Update:
 			for _, set := range one.Sets {
+				own := columnOf(step.SQL, &one.Statement, set.Column)
 				for _, number := range set.Params {
-					for _, c := range from[step.SQL.Params[number]] {
-						if c == (column{one.Table, strings.ToLower(set.Column)}) {
-							tables[one.Table] = true
-						}
-					}
+					one.computes = one.computes || slices.Contains(from[step.SQL.Params[number]], own)
 				}
 			}
+			p.tables[one.Table].Computes = p.tables[one.Table].Computes || one.computes
 		}
 	}
-	return tables
 }

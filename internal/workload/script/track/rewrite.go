@@ -3,6 +3,7 @@ package track
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // pure are functions that compute a value from one row.
@@ -62,6 +63,7 @@ func (s *statement) read() error {
 	case s.find(from, "GROUP", "HAVING", "UNION", "INTERSECT", "EXCEPT", "MINUS", "WINDOW", "INTO") < len(s.tokens):
 		s.Why = "it does not return single rows"
 	default:
+		s.condition(s.find(from, "WHERE"))
 		s.build(Read, table, 3, insertion{s.tokens[from-1].to, ", " + extra(ref+".", s.Tables[table], true)})
 	}
 	return nil
@@ -85,6 +87,20 @@ func (s *statement) columns(first, from int) (star bool, why string) {
 		}
 	}
 	return star, why
+}
+
+// condition notes the condition behind WHERE.
+func (s *statement) condition(where int) {
+	end := s.find(where+1, "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR", "LOCK", "RETURNING")
+	for i := where + 1; i < end; i++ {
+		t := s.at(i)
+		if t.kind == param {
+			s.WhereParams = append(s.WhereParams, s.params(t.from))
+			s.Where += "? "
+			continue
+		}
+		s.Where += strings.ToLower(s.text[t.from:t.to]) + " "
+	}
 }
 
 // column notes a plain column with its name in the result.
@@ -116,6 +132,7 @@ func (s *statement) update() error {
 	where := s.find(set, "WHERE", "RETURNING", "ORDER", "LIMIT", "FROM")
 	returning := s.find(set, "RETURNING")
 	s.assignments(table, set+1, where)
+	s.condition(s.find(set, "WHERE"))
 	switch {
 	case s.Why != "":
 		s.Blind = true

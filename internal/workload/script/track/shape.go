@@ -38,6 +38,10 @@ type Statement struct {
 	Inserts []int       // tables into which it may insert rows
 	Columns [][2]string // of a read: the names in the result, and the columns
 	Sets    []Set       // of an update: the columns that get values which the database does not compute
+
+	// Where is the condition of a read or an update, with ? for each of its parameters.
+	Where       string
+	WhereParams []int // of the original statement
 }
 
 // Set is an assignment of parameters alone.

@@ -2,6 +2,7 @@
 # Three PostgreSQL servers under Patroni and their etcd, each in a network namespace, as somebody runs them without
 # stroppy. The file DIR/net has a number from 1 to 254, which is a part of all names and addresses.
 # Usage: patroni.sh DIR up|down|kill|stop|start|pause|resume|isolate|join|isolated|switchover [NODE]
+# The servers end with the process that has called up.
 set -eu
 dir=$1 what=$2 node=${3:-}
 net=$(cat "$dir/net")
@@ -64,7 +65,12 @@ END
 }
 
 case $what in
+until)
+	while kill -0 "$node" 2>/dev/null; do sleep 1; done
+	[ ! -d "$dir" ] || exec "$0" "$dir" down
+	;;
 up)
+	setsid "$0" "$dir" until "$PPID" >/dev/null 2>&1 </dev/null &
 	ip link add "own$net" type bridge
 	ip address add "10.213.$net.1/24" dev "own$net"
 	ip link set "own$net" up

@@ -25,8 +25,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"stroppy/internal/check/invariants"
@@ -173,12 +171,9 @@ func (w *Script) Attach(ctx context.Context) (loaded workload.Loaded, err error)
 	loaded.Things = "statements"
 	if w.run == 0 {
 		w.load = rand.Text()
-		if w.config.Seed != 0 { // the workers learn it with the name of the run
-			w.load += "-" + strconv.FormatUint(w.config.Seed, 10)
-		}
 	}
-	_, seed, _ := strings.Cut(w.load, "-")
-	if w.seed, err = strconv.ParseUint(seed, 10, 64); err != nil { // all workers draw the same
+	w.seed = w.config.Seed
+	if w.seed == 0 { // all workers draw the same
 		w.seed = uint64(identity(w.load)>>32) + 1
 	}
 	if err := w.findScale(ctx); err != nil || w.run != 0 {

@@ -208,7 +208,7 @@ func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, er
 			err = errors.Join(err, part.Close())
 		}
 	}()
-	config.NoLoad = true // the run has loaded the data
+	config.NoLoad = true  // the run has loaded the data
 	if config.Seed != 0 { // the run has drawn it
 		named := scenario.Set{"seed": true}
 		maps.Copy(named, config.Named)

@@ -35,7 +35,7 @@ func checkFile(ctx context.Context, path string, expect isolation.Level) (*forei
 		return nil, err
 	}
 	// One goroutine does the rest. On other processors the idle workers of the garbage collector would spin while a
-	// large slice is cleared, which took a fifth of the processor time.
+	// large slice is cleared. That took a fifth of the processor time.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	found, err := sessions.Check(ctx, h, expect)
 	if err != nil {

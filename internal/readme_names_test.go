@@ -62,12 +62,15 @@ func tryNames(t *testing.T, sh *shell) {
 // otherFlags are pages that name flags of other programs, such as helm, and generated pages.
 var otherFlags = regexp.MustCompile(`/(CHANGELOG|CONTRIBUTING|releases|run-in-kubernetes|kubernetes|cockroachdb|etcd|mongodb|commands)\.md$|/tables/|/decisions/`)
 
+// ofUsers matches commands of users, which have flags of other programs.
+var ofUsers = regexp.MustCompile(`exec '[^'\n]*'`)
+
 var scenarioName = regexp.MustCompile(`(?m)--scenario ([a-z][a-z0-9/-]*)(?:[^a-z0-9/.-]|$)`)
 
 // tryFlags holds that no page names a flag or a scenario that does not exist.
 func tryFlags(t *testing.T, list func(args string) string) {
 	help := ""
-	for _, name := range []string{"run", "load", "drive", "probe", "check", "report", "sweep", "compare", "history", "isolation", "export", "worker"} {
+	for _, name := range []string{"run", "load", "drive", "probe", "check", "report", "init", "sweep", "compare", "history", "isolation", "export", "worker"} {
 		all := ""
 		if name == "run" || name == "sweep" {
 			all = "-all"
@@ -82,7 +85,7 @@ func tryFlags(t *testing.T, list func(args string) string) {
 		if otherFlags.MatchString(page) {
 			continue
 		}
-		text := read(t, page)
+		text := ofUsers.ReplaceAllString(read(t, page), "")
 		for _, name := range flagName.FindAllString(text, -1) {
 			if !slices.Contains(known, name) {
 				t.Errorf("%s names the flag %s, which no command has", page, name)

@@ -94,7 +94,7 @@ func (a *App) Configure(flags []scenario.Setting, file string, idle ...string) (
 		err = registry.CheckURL(c.DB)
 	}
 	if err == nil && c.DB != "" && c.Nemesis != "" && registry.Embedded(c.DB) {
-		err = errors.New("nemesis injects faults into a cluster that stroppy has started, or into servers that db names: this database has no servers, so name another")
+		err = errors.New("nemesis needs servers to hurt, and this database has none: name one with servers, or a cluster, such as --cluster KIND:3")
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, err

@@ -79,7 +79,7 @@ func (w *Script) planTracking() error {
 		for step, one := range plan.recorded {
 			if one != nil {
 				w.texts[i].at[step] = &db.Statement{
-					SQL: track.Placeholders(one.Parts, w.dialect.Placeholder), Parts: one.Parts, Free: true,
+					SQL: track.Placeholders(one.Parts, w.dialect.Placeholder), Parts: one.Parts, Free: one.Extra > 0,
 					Params: untyped(len(one.Own)),
 				}
 			}

@@ -97,6 +97,7 @@ func faultOf(t *testing.T, r *report.Result, text string) fault.Record {
 // TestOwnServersAreHurt checks the faults of servers that a script of the user has started: each fault and its heal are
 // seen, the outages are measured, and the verdict is the same as on a cluster of stroppy.
 func TestOwnServersAreHurt(t *testing.T) {
+	t.Parallel()
 	script, servers := patroniScript(t)
 	inventory := inventoryOf(t, script, servers)
 	for _, c := range []struct {

@@ -187,7 +187,7 @@ func TestTerminalIsAsked(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %s", code, want, text)
 			}
 			if want == 2 && !strings.Contains(text, "the run was not confirmed: nothing was touched") {
-				t.Errorf("it does not say why it ended: %s", text)
+				t.Errorf("the output lacks the reason of its end: %s", text)
 			}
 		})
 	}

@@ -55,8 +55,8 @@ func (f *fingerprint) addRow(r *Row) {
 	f.add(uint64(r.Transaction), uint64(r.Number), uint64(r.Mark), r.Object, uint64(r.Amount), r.Version)
 }
 
-// ReadBase reads the state in dir, at the start of the run of a header. The error says why the state cannot be taken
-// as the loaded data. Without a state it is an fs.ErrNotExist.
+// ReadBase reads the state in dir, at the start of the run of a header. An error is the reason why the
+// state is no loaded data, and fs.ErrNotExist if there is no state.
 func ReadBase(dir string, h Header) (*Base, error) {
 	end, err := OpenEnd(dir)
 	if err != nil {

@@ -130,24 +130,24 @@ const mostRecent = 3
 func (e *earlierReads) take(s *blockSource, offset int64, id ID, ops []Op) ([]Op, bool) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	var todo []Block // blocks to read; each precedes the next
+	var unread []Block // blocks to read; each precedes the next
 	for at := offset; ; {
 		b, ok := e.previous(s, at)
-		if !ok || len(todo) > mostDifferences {
+		if !ok || len(unread) > mostDifferences {
 			return nil, false
 		}
-		todo = append(todo, b)
+		unread = append(unread, b)
 		if e.find(b.Offset) != nil || !s.differing(b) {
 			break
 		}
 		at = b.Offset
 	}
-	for _, b := range slices.Backward(todo) {
+	for _, b := range slices.Backward(unread) {
 		if e.find(b.Offset) == nil && !e.read(s, b) {
 			return nil, false
 		}
 	}
-	found := e.find(todo[0].Offset)
+	found := e.find(unread[0].Offset)
 	if found == nil || found.id+1 != id {
 		return nil, false
 	}

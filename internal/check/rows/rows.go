@@ -4,7 +4,7 @@
 // The history has the operations of a transaction in the order of execution, and may have several on one row. A read
 // has the version and its writer; writer 0 stands for the row as the first run found it. A write has the version that
 // it replaced, and of an inserted row the state Absent. Its amount is 1 if the value was computed from a read of the row.
-// Whatever is not known makes no finding, and keeps a check from being valid.
+// An unknown version or writer makes no finding, and keeps a check from being valid.
 package rows
 
 import (

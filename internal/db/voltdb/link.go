@@ -54,7 +54,7 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	return l, nil
 }
 
-// unreachable returns the error of a node that does not accept a login for now.
+// unreachable returns the error of a node that does not accept a login yet.
 func unreachable(ctx context.Context, c *config, node string, err error) *db.Error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -47,8 +47,10 @@ func patroniScript(t *testing.T) (script string, urls []string) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	if out, err := exec.Command(path, dir, "up").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for _, what := range []string{"up", "ready"} {
+		if out, err := exec.Command(path, dir, what).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", what, err, out)
+		}
 	}
 	for i := range 3 {
 		urls = append(urls, fmt.Sprintf("10.213.%d.2%d:5432", net, i))
@@ -137,6 +139,9 @@ func TestOwnServersAreHurt(t *testing.T) {
 		})
 	}
 	t.Run("fail-over of a provider", func(t *testing.T) {
+		if out, err := exec.Command("sh", "-c", script+" ready").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 		r := runs(t, 0, "run", "bank", "--db", "postgres://postgres@"+strings.Join(servers, ",")+parameters+writes, "--yes",
 			"--accounts", "1000", "--clients", "4", "--nemesis", "exec '"+script+" switchover' at 2s", "--duration", "12s")
 		f := faultOf(t, r, "exec")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Three PostgreSQL servers under Patroni and their etcd, each in a network namespace, as somebody runs them without
 # stroppy. The file DIR/net has a number from 1 to 254, which is a part of all names and addresses.
-# Usage: patroni.sh DIR up|down|kill|stop|start|pause|resume|isolate|join|isolated|switchover [NODE]
+# Usage: patroni.sh DIR up|ready|down|kill|stop|start|pause|resume|isolate|join|isolated|switchover [NODE]
 # The servers end with the process that has called up.
 set -eu
 dir=$1 what=$2 node=${3:-}
@@ -91,6 +91,18 @@ up)
 		configure "$n"
 		start "$n"
 	done
+	;;
+ready) # until a server leads and two follow it
+	for i in $(seq 1200); do
+		for n in pg0 pg1 pg2; do
+			follow=$(PGCONNECT_TIMEOUT=1 "$bin/psql" -h "$(address "$n")" -U postgres -Atc \
+				"SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'" 2>&1) || true
+			[ "$follow" != 2 ] || exit 0
+		done
+		sleep 0.1
+	done
+	echo "no server has two that follow it: $follow" >&2
+	exit 1
 	;;
 down)
 	for n in $all; do pids "$n" | xargs -r kill -CONT 2>/dev/null || true; done

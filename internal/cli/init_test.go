@@ -72,7 +72,7 @@ func TestInitWritesScenarioThatRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, has := range []string{"customer@1", `random(1, 7)`, "order@1", "item@1", "LIMIT 10"} {
+			for _, has := range []string{"name: 'customer'", `random(1, 7)`, "name: 'order'", "name: 'item'", "LIMIT 10"} {
 				if !strings.Contains(string(text), has) {
 					t.Errorf("the scenario lacks %s:\n%s", has, text)
 				}

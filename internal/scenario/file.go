@@ -139,7 +139,7 @@ func (s *Scenario) YAML() []byte {
 		case k.Lines:
 			fmt.Fprintf(&out, "%s:\n", k.Name)
 			for line := range strings.SplitSeq(value, "\n") {
-				fmt.Fprintf(&out, "  - %s\n", scalar(line))
+				writeItem(&out, &k, line)
 			}
 		default:
 			fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
@@ -149,6 +149,36 @@ func (s *Scenario) YAML() []byte {
 		fmt.Fprintf(&out, "# Without a value in this run: %s.\n", strings.Join(without, ", "))
 	}
 	return out.Bytes()
+}
+
+// writeItem writes an item of a list. A field of several lines stands line by line.
+func writeItem(out *bytes.Buffer, s *setting.Setting, line string) {
+	var fields []setting.Field
+	if s.Fields != nil {
+		fields = s.Fields(line)
+	}
+	if len(fields) == 0 {
+		fmt.Fprintf(out, "  - %s\n", scalar(line))
+		return
+	}
+	before := "  - "
+	for _, f := range fields {
+		fmt.Fprintf(out, "%s%s: %s\n", before, f.Name, strings.ReplaceAll(block(f.Value), "\n", "\n    "))
+		before = "    "
+	}
+}
+
+// block writes text as scalar does, and text of several lines as a block where YAML keeps each character of it.
+func block(text string) string {
+	if !strings.Contains(text, "\n") {
+		return scalar(text)
+	}
+	written, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Value: text, Style: yaml.LiteralStyle})
+	var read string
+	if err != nil || yaml.Unmarshal(written, &read) != nil || read != text {
+		return scalar(text)
+	}
+	return strings.TrimSuffix(string(written), "\n")
 }
 
 // scalar writes text as a YAML value, quoted where YAML would misread it.

@@ -1,15 +1,18 @@
 package scenario
 
 import (
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
+	"stroppy/internal/setting"
 )
 
 func TestDefaultScenarioIsValid(t *testing.T) {
@@ -286,5 +289,42 @@ func TestTwoDatabasesAreNamedWithTheirSources(t *testing.T) {
 		if _, _, err := all().Merge([]Setting{db}, []Setting{cluster}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// TestItemsOfAListKeepTheirText checks that an item with fields is read back as it was written, and that plain lines of
+// text stand line by line.
+func TestItemsOfAListKeepTheirText(t *testing.T) {
+	one := setting.Setting{
+		Lines: true,
+		Item:  func(fields map[string]string) (string, error) { return fields["name"] + "=" + fields["sql"], nil },
+		Fields: func(line string) []setting.Field {
+			name, text, there := strings.Cut(line, "=")
+			if !there {
+				return nil
+			}
+			return []setting.Field{{Name: "name", Value: name}, {Name: "sql", Value: text}}
+		},
+	}
+	for _, line := range []string{
+		"file.sql", "a=SELECT 1;", "a b=BEGIN;\nSELECT 1;\nEND;\n", "a=x\n\n  y\n", "a=  x\ny", "a=x\ny\n\n\n", "a=x \ny\t\n", "a=x\r\ny",
+		"a=\n", "a=\nx\n", "a=x\x01\ny", "a=# x\n: y\n- z\n", "a=\\set x 1\n'\"\n",
+		"a=\u00e4\u2028\nb", "a=\ufeff\nb", "a: b=x\ny",
+	} {
+		var out bytes.Buffer
+		out.WriteString("list:\n")
+		writeItem(&out, &one, line)
+		var document yaml.Node
+		if err := yaml.Unmarshal(out.Bytes(), &document); err != nil {
+			t.Fatalf("%q: %v\n%s", line, err, &out)
+		}
+		if got, err := plain(document.Content[0].Content[1], &one); err != nil || got != line {
+			t.Errorf("%q is read as %q (%v):\n%s", line, got, err, &out)
+		}
+	}
+	var out bytes.Buffer
+	writeItem(&out, &one, "transfer=BEGIN;\nEND;\n")
+	if want := "  - name: transfer\n    sql: |\n        BEGIN;\n        END;\n"; out.String() != want {
+		t.Errorf("it is\n%s\nwant\n%s", &out, want)
 	}
 }

@@ -56,6 +56,9 @@ type Setting struct {
 	Check func() error
 	// Item returns the line of a list's item that has several fields in a file. A nil Item means that items are plain.
 	Item func(fields map[string]string) (string, error)
+	// Fields returns the fields by which a file shows an item, for Item to read back. Without fields, and with a nil
+	// Fields, the item is plain.
+	Fields func(line string) []Field
 	// Idle returns a clause that explains why the value has no effect and what is missing, or an empty string
 	// if it has an effect. A nil Idle means that it always has one.
 	Idle func() string
@@ -63,6 +66,9 @@ type Setting struct {
 	// setting is not a size and is kept when a scenario is scaled down.
 	Fit func(n uint64) uint64
 }
+
+// Field is one field of an item.
+type Field struct{ Name, Value string }
 
 // Alias is another name of a setting.
 type Alias struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A scenario has at most this number of scripts, and about this number of bytes. The workload and the reader of scenarios
@@ -31,9 +32,9 @@ func (s *Schema) Scenario(url, command string, secret bool) []byte {
 		}
 		b.WriteString(text)
 	}
-	b.WriteString("# A script is its name, its weight and its text, or the path of a file, such as order.sql@8.\nscript:\n")
+	b.WriteString("# A script is in the language of pgbench. It may also be a file: - order.sql@8\nscript:\n")
 	for _, t := range s.Tables[:min(len(s.Tables), mostScripts)] {
-		add(fmt.Sprintf("  - %s\n", single(plainName(t.Name)+"@1 "+strconv.Quote(s.script(t)))))
+		add(item(plainName(t.Name), s.script(t)))
 	}
 	if list := s.invariants(); len(list) > 0 {
 		b.WriteString("# The constraints of the schema, which hold in every snapshot.\ninvariant:\n")
@@ -45,6 +46,15 @@ func (s *Schema) Scenario(url, command string, secret bool) []byte {
 		fmt.Fprintf(&b, "# The schema is large: %d further scripts and constraints are left out.\n", left)
 	}
 	return []byte(b.String())
+}
+
+// item returns a script of the list. YAML shows text line by line if all of its characters can be printed.
+func item(name, text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return fmt.Sprintf("  - %s\n", single(name+"@1 "+strconv.Quote(text)))
+	}
+	lines := strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n      ")
+	return fmt.Sprintf("  - name: %s\n    weight: 1\n    sql: |\n      %s\n", single(name), lines)
 }
 
 // single returns a text as a YAML value in single quotes.

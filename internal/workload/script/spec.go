@@ -127,7 +127,7 @@ func (c *Config) Settings() []setting.Setting {
 		{
 			Name: "script", Value: "FILE[@WEIGHT]", Lines: true, Files: ".sql",
 			Help: "a file in the language of pgbench's scripts, and how often it runs among several; -f FILE.sql is the same",
-			Set:  c.setFiles, Get: c.files, Brief: c.paths,
+			Set:  c.setFiles, Get: c.files, Brief: c.paths, Item: fileOf, Fields: fieldsOf,
 		},
 		{
 			Name: "builtin", Value: "NAME[@WEIGHT]", Lines: true, Letter: "b", Help: "a script that pgbench has built in: tpcb-like, simple-update or select-only",
@@ -180,6 +180,35 @@ func (c *Config) setFiles(lines string) error {
 		c.Files, c.sources = append(c.Files, f), append(c.sources, source)
 	}
 	return nil
+}
+
+// fileOf returns the line of a script that is a mapping in a file.
+func fileOf(fields map[string]string) (string, error) {
+	weight := "1"
+	for key, value := range fields {
+		switch key {
+		case "name", "sql":
+		case "weight":
+			weight = value
+		default:
+			return "", fmt.Errorf("has the unknown key %q in a script: take name, weight or sql", key)
+		}
+	}
+	if fields["name"] == "" || fields["sql"] == "" {
+		return "", errors.New("has a script without a name or sql")
+	}
+	return fmt.Sprintf("%s@%s %q", fields["name"], weight, fields["sql"]), nil
+}
+
+// fieldsOf returns the fields of a script whose text is in its line. A script in a file has none.
+func fieldsOf(line string) []setting.Field {
+	name, quoted, inline := strings.Cut(line, " \"")
+	path, weight, err := script.WeightedFile(name)
+	text, unquoted := strconv.Unquote("\"" + quoted)
+	if !inline || err != nil || unquoted != nil {
+		return nil
+	}
+	return []setting.Field{{Name: "name", Value: path}, {Name: "weight", Value: strconv.Itoa(weight)}, {Name: "sql", Value: text}}
 }
 
 // paths returns the scripts as they were given.

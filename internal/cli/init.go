@@ -41,6 +41,11 @@ func (a *app) initCommand() *cobra.Command {
 		if _, err := os.Lstat(*out); *out != "" && err == nil && !*force {
 			return exit.Usagef("write the scenario: %s exists: name another file, or replace it with --force", *out)
 		}
+		if kind, err := registry.Find(config.DB); err == nil && kind.KeyValue != nil {
+			if err := starter.Listed(kind.KeyValue); err != nil {
+				return err
+			}
+		}
 		s := a.Begin(live.NewFeed())
 		defer s.Stop()
 		const left = "nothing was changed"

@@ -36,6 +36,9 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 	if s.Context, err = config.ConnectFrom(s.Context); err != nil {
 		return nil, "", err
 	}
+	if err := config.foresee(); err != nil {
+		return nil, "", err
+	}
 	cluster, err := a.OpenCluster(s, config)
 	if err != nil {
 		return nil, "", s.Cause(err, NothingLeft)

@@ -201,11 +201,12 @@ type unopened struct {
 func (u unopened) Claim(isolation string) (db.Claim, error) { return u.isolations.Claim(isolation) }
 
 // foresee returns the error with which every server of the kind would refuse the run.
-func (c *Config) foresee(kind registry.Database) error {
-	if len(kind.Isolations.Levels) == 0 {
-		return nil
+func (c *Config) foresee() error {
+	kind, err := c.DatabaseKind()
+	if err != nil || len(kind.Isolations.Levels) == 0 {
+		return err
 	}
-	_, err := kind.Isolations.Claim(c.Isolation)
+	_, err = kind.Isolations.Claim(c.Isolation)
 	if err == nil && kind.KeyValue != nil {
 		_, err = c.bind(unopened{kind.KeyValue, kind.Isolations})
 	}
@@ -223,7 +224,7 @@ func (c *Config) rehearse() (claim db.Claim, err error) {
 		return claim, err
 	}
 	if !kind.Embedded {
-		return claim, c.foresee(kind)
+		return claim, c.foresee()
 	}
 	url := c.DB
 	if kind.File {

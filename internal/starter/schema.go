@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"stroppy/internal/db"
+	"stroppy/internal/exit"
 )
 
 // Schema holds the tables of a database, in the order of their names.
@@ -48,14 +49,21 @@ type Check struct {
 // own begins the names of tables that this program makes.
 const own = "stroppy_"
 
-// Read reads the schema of an open database. It returns an error if the database has no SQL or no catalog of its tables,
-// or no table.
-func Read(ctx context.Context, database db.Database) (*Schema, error) {
-	sql, isSQL := database.(db.SQL)
-	listed, ok := database.(db.Cataloged)
-	if !isSQL || !ok {
-		return nil, errors.New("this database has no tables that can be listed: take one with SQL, or write the scenario by hand")
+// Listed returns an error if a database, which need not be open, has no SQL or no catalog of its tables.
+func Listed(database db.Database) error {
+	_, isSQL := database.(db.SQL)
+	if _, ok := database.(db.Cataloged); !ok || !isSQL {
+		return exit.Usagef("this database has no tables that can be listed: take one with SQL, or write the scenario by hand")
 	}
+	return nil
+}
+
+// Read reads the schema of an open database. It returns an error if the tables cannot be listed, or if there is none.
+func Read(ctx context.Context, database db.Database) (*Schema, error) {
+	if err := Listed(database); err != nil {
+		return nil, err
+	}
+	sql, listed := database.(db.SQL), database.(db.Cataloged)
 	session, err := sql.Session(ctx, db.SessionOptions{Mode: db.Interactive})
 	if err != nil {
 		return nil, err

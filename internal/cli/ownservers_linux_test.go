@@ -105,13 +105,17 @@ func TestOwnServersAreHurt(t *testing.T) {
 	for _, c := range []struct {
 		fault, seen string
 		fails       bool // another server takes the lead
+		rare        bool // it is tested where all faults are
 	}{
-		{"kill leader at 2s for 5s", "down; n", true},
-		{"pause leader at 2s for 6s", "stopped where it is; n", true},
-		{"partition leader at 2s for 7s", "isolated; n", true},
-		{"move leader at 2s", "leads", true},
-		{"stop standby at 2s for 2s", "up again", false},
+		{"kill leader at 2s for 5s", "down; n", true, false},
+		{"pause leader at 2s for 6s", "stopped where it is; n", true, true},
+		{"partition leader at 2s for 7s", "isolated; n", true, false},
+		{"move leader at 2s", "leads", true, true},
+		{"stop standby at 2s for 2s", "up again", false, false},
 	} {
+		if c.rare && os.Getenv("STROPPY_TEST_FAULTS") == "" {
+			continue
+		}
 		t.Run(c.fault, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			code, _, stderr := call(t, "run", "bank", "--cluster", "own:"+inventory, "--yes", "--accounts", "1000", "--clients", "4",

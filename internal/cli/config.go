@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,11 +57,14 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	}
 }
 
+// allKeys returns the keys of all settings. They are made once, because most commands have flags for some.
+var allKeys = sync.OnceValue(func() []scenario.Key { return registry.Workloads().Keys() })
+
 // givenBy adds flags for the keys of a command. It returns a function that returns the scenario file and the given
 // settings after the flags were parsed. A workload as argument counts as a flag.
 func givenBy(c *cobra.Command, has func(scenario.Key) bool) func(args []string) (file string, given []scenario.Setting, err error) {
 	var flags []*keyFlag
-	for _, key := range registry.Workloads().Keys() {
+	for _, key := range allKeys() {
 		if has(key) {
 			flags = append(flags, addFlag(c.Flags(), key, key.Help))
 		}
@@ -91,12 +95,12 @@ func sortFiles(files []string, given []scenario.Setting) (string, []scenario.Set
 	var scenarios []string
 	for _, file := range files {
 		name, _, _ := strings.Cut(file, "@")
-		key := slices.IndexFunc(registry.Workloads().Keys(), func(k scenario.Key) bool { return k.Files != "" && strings.HasSuffix(name, k.Files) })
+		key := slices.IndexFunc(allKeys(), func(k scenario.Key) bool { return k.Files != "" && strings.HasSuffix(name, k.Files) })
 		if key < 0 {
 			scenarios = append(scenarios, file)
 			continue
 		}
-		own := registry.Workloads().Keys()[key].Name
+		own := allKeys()[key].Name
 		if i := slices.IndexFunc(given, func(s scenario.Setting) bool { return s.Key == own }); i >= 0 {
 			given[i].Value += "\n" + file
 			continue

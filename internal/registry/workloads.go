@@ -2,6 +2,7 @@ package registry
 
 import (
 	"strings"
+	"sync"
 
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/appends"
@@ -13,7 +14,10 @@ import (
 )
 
 // Workloads is the registry: every workload that this program has, the default first.
-func Workloads() scenario.Workloads {
+func Workloads() scenario.Workloads { return workloads() }
+
+// workloads makes the list once, because the commands and flags ask for it often.
+var workloads = sync.OnceValue(func() scenario.Workloads {
 	return scenario.Workloads{
 		bank.Spec(),
 		tpcb.Spec(),
@@ -22,7 +26,7 @@ func Workloads() scenario.Workloads {
 		appends.Spec(),
 		script.Spec(),
 	}
-}
+})
 
 // WorkloadOf returns the workload of a name, which may be the name in another tool.
 func WorkloadOf(name string) (form string, found bool) {

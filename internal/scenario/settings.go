@@ -201,19 +201,22 @@ type Key struct {
 // Keys returns all names of settings, each once: first the common ones, then the settings of each workload.
 func (w Workloads) Keys() []Key {
 	var keys []Key
+	places := map[string]int{}
+	one := func(name string, s *setting.Setting, alias *setting.Alias, owners []string) {
+		at, there := places[name]
+		if !there {
+			at = len(keys)
+			places[name] = at
+			keys = append(keys, Key{Name: name, Setting: *s, Alias: alias})
+		}
+		keys[at].Workloads = append(keys[at].Workloads, owners...)
+	}
 	add := func(list []setting.Setting, owners ...string) {
-		for _, one := range list {
-			names := []Key{{Name: one.Name, Setting: one}}
-			for i := range one.Aliases {
-				names = append(names, Key{Name: one.Aliases[i].Name, Setting: one, Alias: &one.Aliases[i]})
-			}
-			for _, key := range names {
-				at := slices.IndexFunc(keys, func(k Key) bool { return k.Name == key.Name })
-				if at < 0 {
-					at = len(keys)
-					keys = append(keys, key)
-				}
-				keys[at].Workloads = append(keys[at].Workloads, owners...)
+		for i := range list {
+			s := &list[i]
+			one(s.Name, s, nil, owners)
+			for k := range s.Aliases {
+				one(s.Aliases[k].Name, s, &s.Aliases[k], owners)
 			}
 		}
 	}

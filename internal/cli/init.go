@@ -43,7 +43,7 @@ func (a *app) initCommand() *cobra.Command {
 		}
 		if kind, err := registry.Find(config.DB); err == nil && kind.KeyValue != nil {
 			if err := starter.Listed(kind.KeyValue); err != nil {
-				return err
+				return exit.With(exit.Usage, err)
 			}
 		}
 		s := a.Begin(live.NewFeed())
@@ -58,6 +58,9 @@ func (a *app) initCommand() *cobra.Command {
 			return s.Cause(err, left)
 		}
 		defer database.Close()
+		if err := starter.Listed(database); err != nil {
+			return exit.With(exit.Usage, err)
+		}
 		schema, err := starter.Read(ctx, database)
 		if err != nil {
 			return s.Cause(err, left)

@@ -32,7 +32,7 @@ func TestDriversExplainUnreachableServers(t *testing.T) {
 				{unknown, []string{unknown, "check the address, and whether a server runs there"}},
 			} {
 				url := strings.Replace(url, "ADDRESS", try.address, 1)
-				code, _, stderr := call(t, "run", "--db", url, "--accounts", "10", "--duration", "1s", "--out", t.TempDir()+"/r")
+				code, _, stderr := call(t, "run", "--db", url, "--accounts", "100", "--duration", "1s", "--out", t.TempDir()+"/r")
 				refused(t, code, 3, stderr, try.says...)
 				for _, jargon := range []string{"dial", "lookup", "(code", "connect: c", "tcp"} {
 					if strings.Contains(stderr, jargon) {

@@ -33,10 +33,7 @@ func (a *App) Conduct(s *Session, command string, config *Config) (result *repor
 	own := *config
 	config = &own
 	defer func(before context.Context) { s.Context = before }(s.Context)
-	if s.Context, err = config.ConnectFrom(s.Context); err != nil {
-		return nil, "", err
-	}
-	if err := config.foresee(); err != nil {
+	if s.Context, err = config.outset(s.Context); err != nil {
 		return nil, "", err
 	}
 	cluster, err := a.OpenCluster(s, config)

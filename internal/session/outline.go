@@ -216,6 +216,14 @@ func (c *Config) foresee() error {
 	return nil
 }
 
+// outset refuses what no server of the kind could do. It returns the context for connections from the configured address.
+func (c *Config) outset(ctx context.Context) (context.Context, error) {
+	if err := c.foresee(); err != nil {
+		return ctx, err
+	}
+	return c.ConnectFrom(ctx)
+}
+
 // rehearse returns the error with which the database would refuse the run, and the claim of an embedded database. For
 // the latter it opens an empty database and removes it again.
 func (c *Config) rehearse() (claim db.Claim, err error) {

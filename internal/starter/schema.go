@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"stroppy/internal/db"
-	"stroppy/internal/exit"
 )
 
 // Schema holds the tables of a database, in the order of their names.
@@ -53,7 +52,7 @@ const own = "stroppy_"
 func Listed(database db.Database) error {
 	_, isSQL := database.(db.SQL)
 	if _, ok := database.(db.Cataloged); !ok || !isSQL {
-		return exit.Usagef("this database has no tables that can be listed: take one with SQL, or write the scenario by hand")
+		return errors.New("this database has no tables that can be listed: take one with SQL, or write the scenario by hand")
 	}
 	return nil
 }

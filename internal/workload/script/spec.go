@@ -197,6 +197,9 @@ func fileOf(fields map[string]string) (string, error) {
 	if fields["name"] == "" || fields["sql"] == "" {
 		return "", errors.New("has a script without a name or sql")
 	}
+	if _, _, err := script.WeightedFile(fields["name"] + "@" + weight); err != nil {
+		return "", fmt.Errorf("has the weight %q in the script %s: it must be a whole number", weight, fields["name"])
+	}
 	return fmt.Sprintf("%s@%s %q", fields["name"], weight, fields["sql"]), nil
 }
 

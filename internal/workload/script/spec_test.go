@@ -17,7 +17,7 @@ func TestScriptsInAFileHaveFields(t *testing.T) {
 			t.Errorf("%s has the fields %q", line, fields)
 		}
 	}
-	for _, fields := range []map[string]string{{"name": "a"}, {"sql": "x"}, {"name": "a", "sql": "x", "wieght": "3"}} {
+	for _, fields := range []map[string]string{{"name": "a"}, {"sql": "x"}, {"name": "a", "sql": "x", "wieght": "3"}, {"name": "a", "sql": "x", "weight": "often"}} {
 		if line, err := fileOf(fields); err == nil {
 			t.Errorf("%q is accepted as %s", fields, line)
 		}

@@ -43,3 +43,37 @@ func TestDriversExplainUnreachableServers(t *testing.T) {
 		})
 	}
 }
+
+// TestKeyValueStoresRefuseOnlyWhatTheyCannotDo checks that a run which a key-value store can do fails at its
+// connection, and not before it.
+func TestKeyValueStoresRefuseOnlyWhatTheyCannotDo(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	listener.Close()
+	runs := map[string][]string{
+		"in flight": {"kv", "--records", "100", "--in-flight", "4"},
+		"scans":     {"kv", "--records", "100", "--preset", "ycsb-e"},
+		"kv rmw":    {"kv", "--records", "100", "--preset", "ycsb-f"},
+		"bank":      {"bank", "--accounts", "100"},
+		"bank rmw":  {"bank", "--accounts", "100", "--update", "rmw"},
+		"append":    {"append"},
+		"events":    {"events"},
+		"tpcb":      {"tpcb"},
+	}
+	for name, args := range runs {
+		for _, url := range []string{"redis://" + closed, "etcd://" + closed} {
+			t.Run(name+" on "+url[:4], func(t *testing.T) {
+				t.Parallel()
+				code, _, stderr := call(t, append([]string{"run"}, append(args, "--db", url, "--duration", "1s", "--out", t.TempDir()+"/r")...)...)
+				refused(t, code, 3, stderr, closed, "connection refused")
+				code, _, stderr = call(t, append([]string{"run"}, append(args, "--db", url, "--duration", "1s", "--dry-run")...)...)
+				if code != 0 {
+					t.Errorf("the dry run: exit code %d: %s", code, stderr)
+				}
+			})
+		}
+	}
+}

@@ -26,7 +26,8 @@ type Driver struct {
 	// Check returns the errors of Open that need no connection; nil: Open makes no connection.
 	Check func(url string) error
 	// Isolations lists the isolations that every server of this database has; empty: they are not known. KeyValue is a
-	// key-value store that is not open. A dry run uses both to refuse the settings that a server would refuse.
+	// key-value store that is not open. A workload can be bound to it, because that needs only capabilities, limits and
+	// a claim. A run uses both to refuse, before it connects, the settings that every server would refuse.
 	Isolations Isolations
 	KeyValue   KV
 	Bindable   bool // connections to it can be made from a local address

@@ -191,15 +191,6 @@ func (c *Config) DatabaseKind() (registry.Database, error) {
 	})], nil
 }
 
-// unopened is a key-value store without a connection. A workload can be bound to it, because that needs only limits
-// and a claim.
-type unopened struct {
-	db.KV
-	isolations db.Isolations
-}
-
-func (u unopened) Claim(isolation string) (db.Claim, error) { return u.isolations.Claim(isolation) }
-
 // foresee returns the error with which every server of the kind would refuse the run.
 func (c *Config) foresee() error {
 	kind, err := c.DatabaseKind()
@@ -208,7 +199,7 @@ func (c *Config) foresee() error {
 	}
 	_, err = kind.Isolations.Claim(c.Isolation)
 	if err == nil && kind.KeyValue != nil {
-		_, err = c.bind(unopened{kind.KeyValue, kind.Isolations})
+		_, err = c.bind(kind.KeyValue)
 	}
 	if err != nil {
 		return exit.With(exit.Usage, err)

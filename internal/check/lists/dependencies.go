@@ -189,7 +189,7 @@ func (d *dependencies) fromLater(list, by uint32) {
 
 // reads adds the edges of each read of a list, and the order of the clients.
 func (d *dependencies) reads() {
-	sessions := d.newSessionOrder()
+	sessions, rows, ops := d.newSessionOrder(), d.row, d.opList
 	for t := range d.count() {
 		if d.watch.Ended() {
 			return
@@ -199,8 +199,8 @@ func (d *dependencies) reads() {
 			continue
 		}
 		d.Add(before, t, graph.Process)
-		for op := d.row[t]; op < d.row[t+1]; op++ {
-			kind, l, length := d.opList[op]&opKinds, d.opList[op]&^opKinds, d.arg.at(op)
+		for op, end := rows[t], rows[t+1]; op < end; op++ {
+			kind, l, length := ops[op]&opKinds, ops[op]&^opKinds, d.arg.at(op)
 			if kind > opRow || length == nowhere || d.isBase(t, op, l, length) {
 				continue
 			}
@@ -208,7 +208,8 @@ func (d *dependencies) reads() {
 				d.missing(t, op, l, graph.Rw)
 				continue
 			}
-			d.Add(d.made(l, length), t, graph.Wr)
+			writer, _ := d.made(l, length)
+			d.Add(writer, t, graph.Wr)
 			if d.kept[l] != Pieces {
 				d.overwritten(t, l, length, graph.Rw)
 				continue

@@ -143,8 +143,11 @@ func (c *checker) meet(s graph.Step) meeting {
 	case graph.Wr:
 		for op := c.row[s.To]; op < c.row[s.To+1]; op++ {
 			l, length := c.opList[op]&^opKinds, c.arg.at(op)
-			if c.opList[op]&opKinds <= opRow && length != nowhere && length > 0 && c.made(l, length) == s.From {
-				return meeting{list: l, from: c.madeAt(l, length), to: length, op: op, ok: true}
+			if c.opList[op]&opKinds > opRow || length == nowhere || length == 0 {
+				continue
+			}
+			if writer, version := c.made(l, length); writer == s.From {
+				return meeting{list: l, from: version, to: length, op: op, ok: true}
 			}
 		}
 		m := c.meetWrites(s.From, s.To)

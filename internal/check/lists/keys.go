@@ -148,23 +148,16 @@ func (a *elementStore) take(room int) []uint64 {
 	return list
 }
 
-// made returns the writer of a version, or of the last earlier version with a known writer. None means that
-// there is no such writer.
-func (c *checker) made(list, version uint32) uint32 {
-	if v := c.madeAt(list, version); v != 0 {
-		return c.writer[c.first[list]+v-1] & writerMask
-	}
-	return check.None
-}
-
-// madeAt returns the version whose writer made returns; 0 means none.
-func (c *checker) madeAt(list, version uint32) uint32 {
+// made returns the writer of a version, or of the last earlier version with a known writer, and that version. None
+// means that there is no such writer.
+func (c *checker) made(list, version uint32) (writer, at uint32) {
+	first := c.first[list]
 	for v := version; v > 0; v = c.parent(list, v) {
-		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
-			return v
+		if w := c.writer[first+v-1]; w != check.None && w&noEffect == 0 {
+			return w & writerMask, v
 		}
 	}
-	return 0
+	return check.None, 0
 }
 
 // next returns the writer of the version after the given one, or of the first later version with a known

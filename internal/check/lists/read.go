@@ -68,7 +68,7 @@ type checker struct {
 	clients      []client
 	byHigh       map[client]uint32
 	sessions     []uint64          // the names of the clients
-	byName       map[uint64]uint32 // the number of each session
+	byName       map[uint64]uint32 // the last client of each session
 	last         uint32            // the number of the last transaction's client
 	doubt        check.Doubt       // real time may contradict the order within the clock errors
 
@@ -241,17 +241,23 @@ func (c *checker) addTimes(t *Transaction) {
 
 // clientOf returns the number of a client.
 func (c *checker) clientOf(name uint64, high uint32) uint32 {
-	session, known := c.byName[name]
-	if !known {
-		session = uint32(len(c.sessions))
-		c.byName[name], c.sessions = session, append(c.sessions, name)
+	last, known := c.byName[name]
+	if known && c.clients[last].high == high {
+		return last
 	}
-	of := client{session, high}
+	of := client{high: high}
+	if known {
+		of.session = c.clients[last].session
+	} else {
+		of.session = uint32(len(c.sessions))
+		c.sessions = append(c.sessions, name)
+	}
 	number, known := c.byHigh[of]
 	if !known {
 		number = uint32(len(c.clients))
 		c.byHigh[of], c.clients = number, append(c.clients, of)
 	}
+	c.byName[name] = number
 	return number
 }
 

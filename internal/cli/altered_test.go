@@ -268,6 +268,7 @@ func (s *subject) alter(t *testing.T, r *rand.Rand, name string, how alteration)
 // TestAlteredFilesBesideARecordingChangeNoVerdict checks that an altered file beside the recording ends the check or
 // leaves it open.
 func TestAlteredFilesBesideARecordingChangeNoVerdict(t *testing.T) {
+	t.Parallel()
 	rounds := 12
 	if testing.Short() {
 		rounds = 1
@@ -324,6 +325,7 @@ func (s *subject) alterBeside(t *testing.T, r *rand.Rand, name string, how alter
 // TestChecksWithoutAnEndStateAreUndecided checks that each check that needs the end state is listed as undecided if
 // nobody has downloaded it.
 func TestChecksWithoutAnEndStateAreUndecided(t *testing.T) {
+	t.Parallel()
 	for _, spec := range []workload.Spec{bank.Spec(), tpcb.Spec(), kv.Spec(), events.Spec(), appends.Spec()} {
 		dir := filepath.Join(t.TempDir(), "run")
 		if code, _, stderr := call(t, "run", spec.Name, "--db", "memory:", "--count", "300", "--clients", "3", "--no-check", "--out", dir); code != 0 {

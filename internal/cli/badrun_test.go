@@ -35,6 +35,7 @@ func alter(t *testing.T, path string, change func(data []byte) []byte) {
 
 // TestDamagedRunHasNoVerdict checks that damage is reported with its file and place.
 func TestDamagedRunHasNoVerdict(t *testing.T) {
+	t.Parallel()
 	flip := func(data []byte) []byte { data[len(data)/2] ^= 0x10; return data }
 	const transactions = "history/transactions.bin"
 	for _, test := range []struct {
@@ -74,6 +75,7 @@ func TestDamagedRunHasNoVerdict(t *testing.T) {
 // TestDamagedResultIsRefused checks that a damaged result.json is named and not overwritten. Without it, the history
 // decides.
 func TestDamagedResultIsRefused(t *testing.T) {
+	t.Parallel()
 	const altered = "altered or damaged since it was written: its checksum is wrong"
 	for _, test := range []struct {
 		what   string
@@ -104,6 +106,7 @@ func TestDamagedResultIsRefused(t *testing.T) {
 
 // TestIncompleteEndStateIsNone checks that one of the two files is no end state.
 func TestIncompleteEndStateIsNone(t *testing.T) {
+	t.Parallel()
 	dir := recorded(t)
 	if err := os.Remove(filepath.Join(dir, "history", "end-ledger.bin")); err != nil {
 		t.Fatal(err)
@@ -114,6 +117,7 @@ func TestIncompleteEndStateIsNone(t *testing.T) {
 
 // TestUnsavedVerdictIsShown checks that a verdict that cannot be saved is shown, and is no success.
 func TestUnsavedVerdictIsShown(t *testing.T) {
+	t.Parallel()
 	p := start(t, "run", "--db", "memory:", "--accounts", "100", "--clients", "4", "--count", "600", "--rate", "400", "--audits", "0", "--out", "run")
 	result := filepath.Join(p.dir, "run", report.FileName)
 	p.goesOn(t, func() bool { return os.Remove(result) == nil })
@@ -148,6 +152,7 @@ echo $? >code2
 // TestFullDiskEndsTheRun checks that a full disk ends the run with one sentence, and that the recording can be
 // checked.
 func TestFullDiskEndsTheRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "small"), 0o777); err != nil {
 		t.Fatal(err)

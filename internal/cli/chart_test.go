@@ -90,7 +90,10 @@ func testChart(t *testing.T, control *kubetest.ControlPlane) {
 	}
 	renderer := rendererPath(t)
 	for _, kind := range kindsInKubernetes(t) {
-		t.Run(kind, func(t *testing.T) { testChartKind(t, control, renderer, kind) })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			testChartKind(t, control, renderer, kind)
+		})
 	}
 	t.Run("values", func(t *testing.T) { testChartValues(t, renderer) })
 }

@@ -11,6 +11,7 @@ import (
 // TestCheckFindsWhatWasLostSince checks that a check of the current data finds a loss after the run, although the
 // directory has the end state of the run.
 func TestCheckFindsWhatWasLostSince(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		workload, loses string
 		flags           []string
@@ -54,6 +55,7 @@ func TestCheckFindsWhatWasLostSince(t *testing.T) {
 // TestCheckRefusesRecreatedTables checks that tables that `pgbench -i` has recreated after a run are refused. Their
 // old metadata would accuse a healthy database.
 func TestCheckRefusesRecreatedTables(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	url, run := "sqlite:"+filepath.Join(dir, "anew.db"), filepath.Join(dir, "run")
 	args := []string{"run", "tpcb", "--db", url, "--ratio", "1:2:20", "--count", "200", "--no-check", "--out", run}

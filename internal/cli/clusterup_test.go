@@ -36,6 +36,7 @@ func of(t *testing.T, state string) (found []string) {
 // TestInterruptedClusterUpLeavesNothing checks that nothing of a cluster stays if `cluster up` ends before it has
 // printed the URL.
 func TestInterruptedClusterUpLeavesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
@@ -55,12 +56,12 @@ func TestInterruptedClusterUpLeavesNothing(t *testing.T) {
 		{"killed while the node begins", os.Kill, etcd},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			var state string
 			var p *process
 			for tries := 5; ; tries-- {
 				folder := t.TempDir()
-				t.Setenv("TMPDIR", folder)
-				state, p = folder, start(t, "cluster", "up", "etcd:1?loopback=on")
+				state, p = folder, startIn(t, folder, "cluster", "up", "etcd:1?loopback=on")
 				t.Cleanup(func() { called(t, folder, "cluster", "down", "etcd:1?loopback=on") })
 				p.goesOn(t, func() bool { return c.when(of(t, state)) })
 				if err := p.cmd.Process.Signal(c.signal); err == nil {

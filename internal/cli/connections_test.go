@@ -77,6 +77,7 @@ func atRest(t *testing.T, url string) {
 // TestTooManyClientsAreRefused checks that a run is refused before the load if the server has too few connections. The
 // error states the limit, and a run with this number of clients succeeds.
 func TestTooManyClientsAreRefused(t *testing.T) {
+	t.Parallel()
 	server := narrow(t)
 	url := server.URL()
 	for _, workload := range []struct {
@@ -118,6 +119,7 @@ func TestPoolerTakesMoreClientsThanTheServer(t *testing.T) {
 // TestSeriesWithTooManyClientsIsRefused checks that a sweep is refused for its largest step and a comparison for any
 // scenario, before anything is created. A run of loaded data is refused like any other.
 func TestSeriesWithTooManyClientsIsRefused(t *testing.T) {
+	t.Parallel()
 	url := narrow(t).URL()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

@@ -140,6 +140,7 @@ func TestMariaDBDenialIsExplained(t *testing.T) {
 }
 
 func TestRedisDenialIsExplained(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}

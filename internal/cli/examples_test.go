@@ -35,6 +35,7 @@ func words(line string) (list []string) {
 
 // TestEveryCommandHasAValidExample checks that each example is accepted by its command.
 func TestEveryCommandHasAValidExample(t *testing.T) {
+	t.Parallel()
 	all := examples()
 	for _, c := range commandsOf((&app{&session.App{}}).root()) {
 		if c.Example == "" {
@@ -87,6 +88,7 @@ func example(t *testing.T, at *cobra.Command, line string) {
 
 // TestCompletedFaultsAreValid checks that every completion of a fault can be parsed.
 func TestCompletedFaultsAreValid(t *testing.T) {
+	t.Parallel()
 	kinds := nemesis.Continuations("")
 	if !slices.Contains(kinds, "kill") || !slices.Contains(kinds, "rolling-restart") {
 		t.Errorf("a fault begins with %q", kinds)

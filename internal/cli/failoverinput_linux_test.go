@@ -76,6 +76,7 @@ func TestFailoverClusterErrorsAreExplained(t *testing.T) {
 // TestRedisWithoutReplicasIsRefused checks that a run is refused if it needs replicas and the server has none, with
 // and without a Sentinel.
 func TestRedisWithoutReplicasIsRefused(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

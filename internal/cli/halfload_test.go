@@ -19,6 +19,7 @@ import (
 // TestInterruptedLoadLeavesOnlyItsData checks that an interrupted load reports what it leaves, and leaves nothing
 // else.
 func TestInterruptedLoadLeavesOnlyItsData(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		args  []string
@@ -33,6 +34,7 @@ func TestInterruptedLoadLeavesOnlyItsData(t *testing.T) {
 		{"pop", []string{"pop"}, "bank.db", "interrupted: the load is not finished", "repeat with: stroppy load --seed ", "bank.db"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p := start(t, append(c.args, "--accounts", "1000000")...)
 			p.goesOn(t, func() bool { // the note of a load that has begun is in the log, and the rows come
 				found, err := filepath.Glob(filepath.Join(p.dir, c.file+"-wal"))
@@ -63,6 +65,7 @@ func TestInterruptedLoadLeavesOnlyItsData(t *testing.T) {
 // TestReplacedLoadReportsIt checks that the load whose data another load has replaced reports that, and that the
 // other data are complete.
 func TestReplacedLoadReportsIt(t *testing.T) {
+	t.Parallel()
 	file := func(t *testing.T) db.Database {
 		d, err := sqlite.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
 		if err != nil {
@@ -81,6 +84,7 @@ func TestReplacedLoadReportsIt(t *testing.T) {
 	}
 	for name, open := range map[string]func(t *testing.T) db.Database{"sql": file, "key-value": store} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			testTwoLoads(t, open(t), true, 2) // of the same seed, the second could go on with the first
 			testTwoLoads(t, open(t), false, 2)
 			testTwoLoads(t, open(t), false, 1)
@@ -129,6 +133,7 @@ func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) 
 
 // TestLoadOfALockedFileCannotContinue checks that a load that never began offers no command to continue.
 func TestLoadOfALockedFileCannotContinue(t *testing.T) {
+	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "a.db")
 	if code, _, stderr := call(t, "pop", "--db", url, "--accounts", "10", "--seed", "5"); code != 0 {
 		t.Fatal(stderr)

@@ -15,6 +15,7 @@ import (
 // TestClosedTerminalStillGivesAReport checks that a run whose terminal is closed during the load phase is checked and
 // leaves its report.
 func TestClosedTerminalStillGivesAReport(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs a process of its own")
 	}

@@ -15,12 +15,19 @@ import (
 
 // TestKubernetesAPI checks the behaviour that needs only an API server.
 func TestKubernetesAPI(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
 	control := kubetest.Start(t)
-	t.Run("left", func(t *testing.T) { testKubernetesLeft(t, control) })
-	t.Run("chart", func(t *testing.T) { testChart(t, control) })
+	t.Run("left", func(t *testing.T) {
+		t.Parallel()
+		testKubernetesLeft(t, control)
+	})
+	t.Run("chart", func(t *testing.T) {
+		t.Parallel()
+		testChart(t, control)
+	})
 }
 
 // testKubernetesLeft checks that a run leaves nothing in Kubernetes if it fails or is interrupted, or if it is killed
@@ -39,8 +46,8 @@ func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 		{"killed", "5m", os.Kill, -1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			state, namespace := t.TempDir(), control.Namespace(t)
-			t.Setenv("TMPDIR", state)
 			left := func() (names []string) {
 				for _, resource := range []schema.GroupVersionResource{
 					{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "services"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
@@ -55,7 +62,7 @@ func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 				}
 				return names
 			}
-			p := start(t, "run", "bank", "--cluster", "k8s/etcd:3?kubeconfig="+control.Kubeconfig+"&namespace="+namespace+"&wait="+c.wait)
+			p := startIn(t, state, "run", "bank", "--cluster", "k8s/etcd:3?kubeconfig="+control.Kubeconfig+"&namespace="+namespace+"&wait="+c.wait)
 			if c.signal != nil {
 				p.goesOn(t, func() bool { return len(left()) == 3 })
 				p.signal(t, c.signal)

@@ -24,6 +24,7 @@ func called(t *testing.T, state string, args ...string) (code int, out string) {
 // TestLeftoversAreReportedAndCleared checks that `cluster status` reports the leftovers of a killed run and that the
 // next run clears them. A run whose terminal is closed leaves nothing.
 func TestLeftoversAreReportedAndCleared(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
@@ -36,9 +37,9 @@ func TestLeftoversAreReportedAndCleared(t *testing.T) {
 		left   bool
 	}{{"killed", os.Kill, true}, {"terminal closed", syscall.SIGHUP, false}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			state := t.TempDir() // no other test's stroppy clears what is left here
-			t.Setenv("TMPDIR", state)
-			p := start(t, "run", "--cluster", "etcd:1", "--accounts", "100", "--clients", "2", "--duration", "30s", "--out", "r")
+			p := startIn(t, state, "run", "--cluster", "etcd:1", "--accounts", "100", "--clients", "2", "--duration", "30s", "--out", "r")
 			p.drives(t, "r")
 			p.signal(t, c.signal)
 			p.wait(t)

@@ -71,6 +71,7 @@ func seconds(d *report.Document) int {
 // TestLivePageShowsTheWholeRun checks the live page from the load phase until the verdict, which is shown before the
 // process ends.
 func TestLivePageShowsTheWholeRun(t *testing.T) {
+	t.Parallel()
 	p := start(t, "run", "--db", "memory:", "--accounts", "1000", "--clients", "4", "--rate", "500", "--duration", "4s", "--out", "r", "--serve", "0", "--metrics", "0", "--json")
 	found := p.addresses(t, 2) // one address for both: the port is any
 	at := found["live report"]
@@ -124,6 +125,7 @@ func TestLivePageShowsTheWholeRun(t *testing.T) {
 
 // TestUnwatchedRunEndsAtOnce checks that the process does not wait if nobody watches.
 func TestUnwatchedRunEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	p := start(t, "run", "--db", "noop:", "--no-check", "--count", "100", "--serve", "0")
 	if code, _, stderr := p.wait(t); code != 0 || !strings.Contains(stderr, "live report on http://127.0.0.1:") {
 		t.Errorf("it ended with %d: %s", code, stderr)
@@ -132,6 +134,7 @@ func TestUnwatchedRunEndsAtOnce(t *testing.T) {
 
 // TestUnwatchedFailureEndsAtOnce checks that a failure ends at once if nobody watches, and that no password is shown.
 func TestUnwatchedFailureEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	p := start(t, "pay", "--db", "postgres://bank:hidden-Tr0ub4dor@127.0.0.1:1/bank?connect_timeout=30", "--serve", "0")
 	code, _, stderr := p.wait(t)
 	refused(t, code, 3, stderr, "127.0.0.1")
@@ -142,6 +145,7 @@ func TestUnwatchedFailureEndsAtOnce(t *testing.T) {
 
 // TestUnusableServeAddressIsRefused checks that the error comes before anything is made or started.
 func TestUnusableServeAddressIsRefused(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +179,7 @@ func TestUnusableServeAddressIsRefused(t *testing.T) {
 
 // TestLivePageFollowsASweep checks that the page continues from step to step, and ends with the last.
 func TestLivePageFollowsASweep(t *testing.T) {
+	t.Parallel()
 	p := start(t, "sweep", "--over", "clients=1,2", "--db", "memory:", "--accounts", "100", "--think-time", "2ms", "--duration", "2s", "--out", "s", "--serve", "0")
 	at := p.addresses(t, 1)["live report"]
 	clients := map[string]bool{}
@@ -202,6 +207,7 @@ func TestLivePageFollowsASweep(t *testing.T) {
 // TestLiveCheckIsServed checks that the page and the metrics show the violations that were found during the run, the
 // kinds of transactions and the requested rate.
 func TestLiveCheckIsServed(t *testing.T) {
+	t.Parallel()
 	p := start(t, "run", "--db", "memory:?mutant=lost-update&rate=0.01", "--accounts", "100", "--clients", "4", "--rate", "500", "--duration", "30s", "--live-check", "--out", "r", "--serve", "0", "--metrics", "0", "--json")
 	at := p.addresses(t, 2)["live report"]
 	var last report.Document

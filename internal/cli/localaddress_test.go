@@ -11,6 +11,7 @@ import (
 
 // TestConnectionsComeFromLocalAddresses checks with a server that accepts no other addresses.
 func TestConnectionsComeFromLocalAddresses(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	execute(t, server.URL(), "CREATE ROLE payer LOGIN SUPERUSER")
 	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
@@ -43,6 +44,7 @@ func TestConnectionsComeFromLocalAddresses(t *testing.T) {
 
 // TestUnusableLocalAddressIsRefused checks databases whose driver cannot choose a local address.
 func TestUnusableLocalAddressIsRefused(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"run bank --db sqlite:x.db --local-address 127.0.0.2":           "a connection to sqlite: has no choice of the local address",
 		"run bank --db sqlite:x.db --local-address 127.0.0.2 --dry-run": "a connection to sqlite: has no choice of the local address",

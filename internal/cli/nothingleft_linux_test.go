@@ -98,6 +98,7 @@ func (f traces) left() error {
 // TestNothingLeft checks that runs leave no process, folder, namespace or memory segment, however they end. The next
 // run clears the leftovers of kill -9.
 func TestNothingLeft(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -135,6 +136,7 @@ func TestNothingLeft(t *testing.T) {
 				continue
 			}
 			t.Run(kind.cluster+" "+name, func(t *testing.T) {
+				t.Parallel()
 				if _, err := host.Find(kind.needs, kind.needs); err != nil {
 					t.Skip("skipped engine: " + kind.cluster + ": " + err.Error())
 				}
@@ -147,8 +149,7 @@ func TestNothingLeft(t *testing.T) {
 // leavesNothing starts a run on a cluster, ends it, and checks that its traces are gone.
 func leavesNothing(t *testing.T, kind string, segments bool, signal os.Signal, args []string) {
 	state := clustertest.OpenDir(t)
-	t.Setenv("TMPDIR", state)
-	p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, args...)...)
+	p := startIn(t, state, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, args...)...)
 	p.begins(t, "r")
 	f := tracesOf(t, p.cmd.Process.Pid, state)
 	if len(f.pids) < 3 || len(f.folders) == 0 || segments != (len(f.segments) > 0) {

@@ -89,12 +89,12 @@ func TestWrongInventoryEndsBeforeTheLoad(t *testing.T) {
 // TestNextStartHealsFaultOfKilledRun checks that the next start runs the heal command of a killed run. A run that healed
 // its fault leaves nothing.
 func TestNextStartHealsFaultOfKilledRun(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	url := server.URL()
 	state, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
-	t.Setenv("TMPDIR", state)
 	args := []string{"run", "bank", "--db", url, "--accounts", "100", "--clients", "2", "--out", "r", "--yes"}
-	p := start(t, append(args, "--duration", "60s", "--nemesis", "exec 'touch "+mark+"' 'rm "+mark+"' at 200ms for 50s")...)
+	p := startIn(t, state, append(args, "--duration", "60s", "--nemesis", "exec 'touch "+mark+"' 'rm "+mark+"' at 200ms for 50s")...)
 	p.drives(t, "r")
 	p.goesOn(t, func() bool { _, err := os.Stat(mark); return err == nil })
 	p.signal(t, os.Kill)
@@ -128,7 +128,7 @@ func pausedByKilledRun(t *testing.T, state string, server *postgres.Server) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err == nil && strings.Contains(string(text), ") T ")
 	}
-	p := start(t, "run", "bank", "--cluster", "own:"+inventory, "--accounts", "100", "--clients", "2", "--out", "r", "--yes",
+	p := startIn(t, state, "run", "bank", "--cluster", "own:"+inventory, "--accounts", "100", "--clients", "2", "--out", "r", "--yes",
 		"--duration", "60s", "--nemesis", "pause n0 at 200ms for 50s")
 	p.drives(t, "r")
 	p.goesOn(t, paused)

@@ -11,6 +11,7 @@ import (
 
 // TestUnusableDirectoryIsWrongUsage checks this for every command and reason, and that nothing is made.
 func TestUnusableDirectoryIsWrongUsage(t *testing.T) {
+	t.Parallel()
 	base, err := os.MkdirTemp("", "places") // not t.TempDir, whose parent nobody else may enter
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +95,7 @@ func TestUnusableDirectoryIsWrongUsage(t *testing.T) {
 
 // TestReadOnlyRunIsReported checks that the report of a read-only run or sweep is shown, with a note about the page.
 func TestReadOnlyRunIsReported(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	for dir := base; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		_ = os.Chmod(dir, 0o755)

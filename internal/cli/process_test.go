@@ -29,6 +29,12 @@ func start(t *testing.T, args ...string) *process {
 	return startWith(t, nil, args...)
 }
 
+// startIn starts stroppy with a folder for its temporary files.
+func startIn(t *testing.T, state string, args ...string) *process {
+	t.Helper()
+	return startWith(t, []string{"env", "TMPDIR=" + state}, args...)
+}
+
 // startWith starts stroppy through another command, if one is given.
 func startWith(t *testing.T, by []string, args ...string) *process {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 
 // TestUnreadableURLRevealsNothing checks that the error for an unreadable URL contains no part of the password.
 func TestUnreadableURLRevealsNothing(t *testing.T) {
+	t.Parallel()
 	const escape = ", with each of / ? # @ % in USER or PASSWORD as %2F %3F %23 %40 %25"
 	const (
 		postgres = "read the database URL: write postgres://USER:PASSWORD@HOST:PORT/DATABASE" + escape

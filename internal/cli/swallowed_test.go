@@ -32,6 +32,7 @@ func (immortal) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLe
 // TestSwallowedFaultLeavesVerdictUnknown checks that a fault without an effect or an error is recorded as not
 // observed.
 func TestSwallowedFaultLeavesVerdictUnknown(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	var out, complaints bytes.Buffer
 	args := []string{"run", "bank", "--db", "memory:", "--accounts", "20", "--clients", "2", "--count", "200", "--out", dir}

@@ -18,6 +18,7 @@ import (
 // TestWorkersGiveTheSameVerdict checks that the verdicts on PostgreSQL are the same for one process and for four. A
 // lost update needs two clients, which are mostly in two processes here.
 func TestWorkersGiveTheSameVerdict(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	for _, c := range []struct {
 		name    string

@@ -202,6 +202,60 @@ func TestRetriedScriptsKeepTheirDraws(t *testing.T) {
 	}
 }
 
+// shopSteps writes in four transactions: alone, in a block, and twice in a pipeline.
+const shopSteps = `
+\set item random(1, 3)
+\set part random(1, 1000000)
+UPDATE shop_stock SET stock = stock - 1 WHERE item = :item;
+SELECT count(*) FROM shop_stock;
+BEGIN;
+INSERT INTO shop_order VALUES (:item, :client_id, :part, NULL);
+COMMIT;
+\startpipeline
+UPDATE shop_stock SET note = 'seen' WHERE item = :item;
+\syncpipeline
+INSERT INTO shop_order VALUES (:item, :client_id, -:part, NULL);
+\endpipeline
+`
+
+// TestScriptMayWriteInSeveralTransactions checks that each transaction of a script is applied once and counts by itself,
+// though many are refused or lose their answer.
+func TestScriptMayWriteInSeveralTransactions(t *testing.T) {
+	t.Parallel()
+	for _, faults := range []string{"seed 1", "seed 1; refuse commit 0.2; refuse statement 0.1; refuse begin 0.1", "seed 1; lose commit 0.1; cut commit 0.1"} {
+		t.Run(faults, func(t *testing.T) {
+			t.Parallel()
+			in, database, _ := wrapped(t, openSQLite(t), faults)
+			r := driveFaulty(t, in, database, newShop(t, database, shopSteps), 400)
+			r.wantValid(t)
+			s, err := database.(db.SQL).Session(t.Context(), db.SessionOptions{Mode: db.Interactive})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var got [3]int64 // of the alone, the blocks, and the ends of pipelines
+			all := &db.Statement{
+				SQL:     "SELECT (SELECT 300000 - sum(stock) FROM shop_stock), (SELECT count(*) FROM shop_order WHERE part > 0), (SELECT count(*) FROM shop_order WHERE part < 0)",
+				Columns: []db.Type{db.Integer, db.Integer, db.Integer},
+			}
+			err = s.Query(t.Context(), all, nil, func(row []db.Value) error {
+				got = [3]int64{row[0].Int, row[1].Int, row[2].Int}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Each of 8 clients has 50 transactions. A transaction that is lost, or not applied, ends its script.
+			if want := [3]int64{8 * 13, 8 * 13, 8 * 12}; got != want && !strings.Contains(faults, "lose") {
+				t.Errorf("the parts were applied %v times, not %v", got, want)
+			}
+			if strings.Contains(faults, "lose") && (got[0] < got[1] || got[1] < got[2] || got[2] == 0) {
+				t.Errorf("a later part was applied more often than an earlier one: %v", got)
+			}
+		})
+	}
+}
+
 // TestCommittedTransactionIsNotRejected checks that a script which commits and then rolls back is not rejected.
 func TestCommittedTransactionIsNotRejected(t *testing.T) {
 	t.Parallel()
@@ -221,11 +275,11 @@ func TestScriptPlantedBugsAreFound(t *testing.T) {
 	for fault, name := range map[Fault]string{
 		LostAck: check.Durable, FalseAck: check.Durable, Ghost: check.NoGhost, UnknownLies: check.NoGhost,
 	} {
-		for _, seed := range seeds(2) {
+		for i, seed := range seeds(2) {
 			t.Run(fmt.Sprintf("%s/seed=%d", fault, seed), func(t *testing.T) {
 				t.Parallel()
 				in, database, _ := wrapped(t, openSQLite(t), fmt.Sprintf("seed %d; %s commit 0.05", seed, fault))
-				r := driveFaulty(t, in, database, newShop(t, database, shopSale), 800)
+				r := driveFaulty(t, in, database, newShop(t, database, []string{shopSale, shopSteps}[i%2]), 800)
 				if in.Fired(fault) == 0 {
 					t.Fatal("the planted bug never took effect")
 				}

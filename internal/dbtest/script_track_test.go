@@ -114,6 +114,7 @@ func trackedCells(count int) []cell {
 func TestTrackedTablesShowAnomalies(t *testing.T) {
 	t.Parallel()
 	lost, locked := fmt.Sprintf(purseRewrite, ""), fmt.Sprintf(purseRewrite, " FOR UPDATE")
+	apart := strings.NewReplacer("BEGIN;\n", "", "COMMIT;\n", "").Replace(lost)
 	for name, tc := range map[string]struct {
 		script, isolation, expect string
 		verdict, serializable     string
@@ -126,6 +127,8 @@ func TestTrackedTablesShowAnomalies(t *testing.T) {
 		"write skew, not allowed": {purseSkewed, "repeatable read", "serializable", "invalid", "invalid", "write skew (G2-item)", "configuration"},
 		"serializable":            {purseSkewed, "serializable", "", "valid", "valid", "", ""},
 		"serializable updates":    {lost, "serializable", "", "valid", "valid", "", ""},
+		"lost in the second":      {limitsRaised + lost, "read committed", "", "invalid", "invalid", "lost update (P4)", "application"},
+		"separate transactions":   {apart + apart, "read committed", "", "valid", "valid", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

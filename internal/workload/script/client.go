@@ -28,7 +28,8 @@ type client struct {
 
 	chosen int // the script
 	// A transaction of the script that is not applied is repeated from its first step, with the values that were drawn.
-	first int // the step at which the current transaction of the script begins
+	first place // where the current transaction of the script begins
+	rest  place // where the script goes on in the next transaction of the history; at step 0: it has ended
 	again bool
 
 	open       bool // between BEGIN and its end
@@ -41,6 +42,12 @@ type client struct {
 	args       []db.Value
 	slots      map[*db.Statement][]int // of the columns of a result; -1: no script uses the column
 	record     recorder
+}
+
+// place is a place in a script.
+type place struct {
+	step       int
+	pipelining bool
 }
 
 func newClient(w *Script, s db.SQLSession, number uint64) *client {
@@ -71,14 +78,21 @@ func (c *client) define(name string, value int64) {
 func (c *client) Next(tx *history.Transaction) {
 	c.count++
 	*tx = history.Transaction{ID: history.NewID(c.w.run, c.number, c.count), Ops: tx.Ops[:0]}
+	if c.rest.step == 0 {
+		c.choose()
+	}
+	tx.Kind = c.w.kind(c.chosen)
+	c.first, c.rest, c.again, c.written = c.rest, place{}, false, false
+	c.sums.next()
+	c.machine.Save()
+}
+
+// choose draws a script by the weights.
+func (c *client) choose() {
 	drawn := c.source.IntN(c.weights)
 	for c.chosen = 0; drawn >= c.w.program.Scripts[c.chosen].Weight; c.chosen++ {
 		drawn -= c.w.program.Scripts[c.chosen].Weight
 	}
-	tx.Kind = c.w.kind(c.chosen)
-	c.first, c.again, c.written = 0, false, false
-	c.sums.next()
-	c.machine.Save()
 }
 
 // leaves reports whether the transactions of the chosen script leave receipts.
@@ -92,7 +106,7 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	}
 	c.again = true
 	c.sums.begin()
-	c.open, c.implicit, c.pipelining, c.receipted = false, false, false, false
+	c.open, c.implicit, c.pipelining, c.receipted, c.rest = false, false, c.first.pipelining, false, place{}
 	c.record.begin()
 	reason, err := c.perform(ctx, tx)
 	if err != nil && c.open {
@@ -137,11 +151,33 @@ var refusals = map[db.ConstraintKind]history.Reason{
 	db.CheckFailed: checkFailed, db.NotNull: notNull, db.ForeignKey: foreignKey, db.UniqueKey: uniqueKey,
 }
 
-// perform runs the script from the first step of its current transaction.
+// parted reports whether another transaction of the history begins at a step. A receipt, and the versions of tracked
+// rows, belong to one transaction of the database.
+func (c *client) parted(step *script.Step, at int) bool {
+	own := &c.w.texts[c.chosen]
+	if c.open || !c.written && c.record.kept == 0 || own.plan.steps == nil && (own.parts < 2 || c.w.receipts == nil) {
+		return false
+	}
+	switch {
+	case step.Op == script.StartPipeline:
+		return true
+	case step.Op != script.Execute:
+		return false
+	}
+	return c.pipelining || step.SQL.Control == script.Begin || step.SQL.Writes != script.No ||
+		own.plan.steps != nil && own.plan.recorded[at] != nil
+}
+
+// perform runs the script from the first step of its current transaction to its end, or to the step at which it is
+// parted.
 func (c *client) perform(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
 	steps, texts := c.w.program.Scripts[c.chosen].Steps, &c.w.texts[c.chosen]
-	for i := c.first; i < len(steps); i++ {
+	for i := c.first.step; i < len(steps); i++ {
 		step := &steps[i]
+		if c.parted(step, i) {
+			c.rest = place{i, c.pipelining}
+			break
+		}
 		switch step.Op {
 		case script.Assign:
 			c.machine.Vars[step.Slot], err = c.machine.Eval(step.Expr)
@@ -232,7 +268,7 @@ func (c *client) commit(ctx context.Context, tx *history.Transaction, step int) 
 	err := c.s.Commit(ctx)
 	if err == nil {
 		c.harvest(tx)
-		c.first, c.written, c.receipted = step+1, c.written || c.receipted || c.record.wrote, false
+		c.first, c.written, c.receipted = place{step + 1, c.pipelining}, c.written || c.receipted || c.record.wrote, false
 		c.record.kept = len(c.record.ops)
 		c.machine.Save()
 		c.sums.ended(true)
@@ -267,7 +303,7 @@ func (c *client) execute(ctx context.Context, tx *history.Transaction, step *scr
 		c.open, c.receipted = false, false
 		c.record.undo()
 		err := c.s.Rollback(ctx)
-		c.first = at + 1
+		c.first = place{at + 1, c.pipelining}
 		c.machine.Save()
 		c.sums.ended(false)
 		return rolledBack, err

@@ -106,11 +106,3 @@ func plain(words []string, these ...string) bool {
 	}
 	return false
 }
-
-// receiptable returns an error if a script writes in more than one transaction. A receipt stands for one.
-func (t *statements) receiptable(s *script.Script) error {
-	if t.parts <= 1 {
-		return nil
-	}
-	return fmt.Errorf("%s writes in %d transactions, and a receipt stands for one: put BEGIN and COMMIT around them, or take --no-receipts", s.Name, t.parts)
-}

@@ -99,8 +99,6 @@ func untyped(n int) (list []db.Type) {
 // script plans one script.
 func (p *planner) script(s *script.Script) (plan plan, err error) {
 	plan.recorded, plan.steps = make([]*trackedStatement, len(s.Steps)), make([]track.Statement, len(s.Steps))
-	transactions := transactionsOf(s)
-	chosen, writing := -1, -1 // transactions: the recorded one, and the one that writes
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		if step.Op != script.Execute || step.SQL.Control == script.Begin || step.SQL.Control == script.Commit ||
@@ -112,29 +110,12 @@ func (p *planner) script(s *script.Script) (plan plan, err error) {
 		}
 		one := &plan.steps[i]
 		p.note(step.SQL, one)
-		if one.Kind == track.Update || one.Kind == track.Insert {
-			if writing >= 0 && writing != transactions[i] {
-				const two = "%s:%d: the script writes tracked tables in a second transaction, and one is recorded: " +
-					"put BEGIN and COMMIT around them, or take two files"
-				return plan, fmt.Errorf(two, s.Name, step.Line)
-			}
-			writing = transactions[i]
-		}
-		if one.Kind != track.None && chosen < 0 {
-			chosen = transactions[i]
-		}
 		if step.SQL.Control == script.RollbackTo {
 			return plan, fmt.Errorf("%s:%d: --track does not support ROLLBACK TO: take two transactions", s.Name, step.Line)
 		}
 	}
-	if writing >= 0 {
-		chosen = writing
-	}
 	for i := range plan.steps {
 		one := &plan.steps[i]
-		if one.Kind != track.None && transactions[i] != chosen {
-			one.Kind, one.Why = track.None, "another transaction of the script is recorded"
-		}
 		if one.Why != "" {
 			plan.notes = append(plan.notes, fmt.Sprintf("%s:%d is not tracked: %s", s.Name, s.Steps[i].Line, one.Why))
 		}
@@ -213,9 +194,13 @@ func columnOf(q *script.SQL, s *track.Statement, name string) column {
 // compute marks the statements that write what the script computed from the same column of the same rows. Such a
 // transaction loses an update if it did not read the latest version.
 func (p *planner) compute(s *script.Script, plan *plan) {
-	from := map[int][]column{} // by variable
+	from := map[int][]column{} // by variable, in the same transaction
+	transactions := transactionsOf(s)
 	for i := range s.Steps {
 		step, one := &s.Steps[i], plan.recorded[i]
+		if i > 0 && transactions[i] != transactions[i-1] {
+			clear(from)
+		}
 		switch {
 		case step.Op == script.Assign:
 			var list []column

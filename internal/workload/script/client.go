@@ -59,6 +59,9 @@ func newClient(w *Script, s db.SQLSession, number uint64) *client {
 		c.weights += one.Weight
 	}
 	c.machine = w.program.NewMachine(c.source.Uint64(), c.source.Uint64())
+	c.machine.Debug = func(file string, line int, v script.Value) {
+		w.report(fmt.Sprintf("%s:%d: debug: %s %s", file, line, v.Kind, v.Append(nil)))
+	}
 	c.define("scale", int64(w.scale))
 	c.define("client_id", int64(number))
 	c.define("random_seed", int64(w.seed))

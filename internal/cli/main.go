@@ -149,12 +149,20 @@ var habits = []struct {
 	{[]string{"iterations", "operationcount", "t"}, "count", "give a number of transactions with --count, such as --count 1000"},
 	{[]string{"T", "runtime", "seconds", "max-time", "maxexecutiontime"}, "duration", "give a time with its unit with -d, such as -d 30s"},
 	{[]string{"concurrency", "client", "terminals"}, "clients", "give clients with -c, such as -c 16"},
-	{[]string{"table-size", "table_size", "recordcount", "s"}, "records", "how much is loaded is --accounts of bank, --scale of tpcb and --records of kv"},
+	{[]string{"table-size", "table_size", "recordcount", "s"}, "records", "how much is loaded is --accounts of bank, --scale of tpcb and script, and --records of kv"},
 	{[]string{"table-size", "table_size", "recordcount", "s"}, "accounts", "how much is loaded is --accounts"},
 	{[]string{"j"}, "clients", "there are no threads to choose: clients are given with -c, such as -c 16"},
-	{[]string{"S"}, "preset", "reads alone are `stroppy run kv --preset ycsb-c`"},
-	{[]string{"M", "protocol"}, "mode", "statements are prepared already; how they travel is --mode: pipelined, interactive or procedure"},
-	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; a port stands in --db"},
+	{[]string{"S"}, "builtin",
+		"pgbench's reads are `stroppy run script --builtin select-only`, and YCSB's `stroppy run kv --preset ycsb-c`"},
+	{[]string{"N"}, "builtin", "pgbench's simple update is `stroppy run script --builtin simple-update`"},
+	{[]string{"i", "initialize"}, "init", "a file with the statements that make the tables is given with --init"},
+	{[]string{"n", "no-vacuum"}, "no-load", "the tables that are there are used with --no-load, and nothing is vacuumed"},
+	{[]string{"l", "log"}, "out", "each transaction is recorded in the directory of --out: `stroppy history` shows them"},
+	{[]string{"M", "protocol"}, "mode",
+		"statements are prepared, and ?prepare=false in the URL of PostgreSQL prevents it; how they travel is --mode: " +
+			"pipelined, interactive or procedure"},
+	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; " +
+		"the progress is drawn on a terminal; a port stands in --db"},
 }
 
 // habit returns the advice for another tool's flag; empty: there is none.

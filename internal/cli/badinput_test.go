@@ -213,9 +213,15 @@ func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() boo
 	}
 	for _, far := range loaded {
 		p.goesOn(t, far)
-		p.signal(t, syscall.SIGSTOP) // so that the load cannot end while it is looked at
 	}
-	p.goesOn(t, half)
+	p.goesOn(t, func() bool {
+		p.signal(t, syscall.SIGSTOP) // so that the load cannot end while it is looked at
+		found := half()
+		if !found {
+			p.signal(t, syscall.SIGCONT)
+		}
+		return found
+	})
 	p.signal(t, syscall.SIGKILL)
 	if code, _, _ := p.wait(t); code != -1 {
 		t.Fatalf("the load ended with %d before it was killed", code)

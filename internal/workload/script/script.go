@@ -197,7 +197,7 @@ func (w *Script) Attach(ctx context.Context) (loaded workload.Loaded, err error)
 	}
 	for i, s := range w.program.Scripts {
 		if w.receipts != nil && w.texts[i].parts > 1 {
-			w.report(fmt.Sprintf("%s writes in %d transactions. Each has a receipt and counts by itself.", s.Name, w.texts[i].parts))
+			w.report(fmt.Sprintf("%s has up to %d transactions that write. Each has a receipt and counts by itself.", s.Name, w.texts[i].parts))
 		}
 	}
 	if !there {

@@ -39,21 +39,24 @@ func (s *suite) connections() {
 		s.tpcbFresh()
 		// So long that each connection has a transaction or two.
 		long := max(s.seconds, 10*time.Second)
-		ours := s.hold(pooler, manyConnections, long)
+		ours := s.hold(pooler, "tpcb", manyConnections, long)
 		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(manyConnections), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
 			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
 		try.Output(peer)
 		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
 			float64(ours.Client.RSS)/manyConnections/(1<<10), memoryOf(peer.ProcessState)/manyConnections/(1<<10), "≤ 1.00")
 		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")
-		all := s.hold(pooler, most, 3*long, "--local-address=127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
+		scripts := s.hold(pooler, "script", manyConnections, long, "--builtin=tpcb-like", "--no-receipts")
+		s.row("connections: 10,000 clients of script in one process: memory of the process for each", "%.1f KiB",
+			float64(scripts.Client.RSS)/manyConnections/(1<<10), memoryOf(peer.ProcessState)/manyConnections/(1<<10), "≤ 1.00")
+		all := s.hold(pooler, "tpcb", most, 3*long, "--local-address=127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
 		s.row(fmt.Sprintf("connections: %d in one process: memory of the process for each", most), "%.1f KiB", float64(all.Client.RSS)/float64(most)/(1<<10), 0, "")
 		s.row(fmt.Sprintf("connections: %d in one process: transactions a second", most), "%.0f", all.speed().rate, 0, "")
 	})
 }
 
-// hold runs transactions from so many connections to the pooler.
-func (s *server) hold(pooler *pgbouncer.Pooler, count int, long time.Duration, args ...string) *result {
-	return s.runWorkload("tpcb", append(args, "--db="+pooler.URL(postgres.Superuser, postgres.Superuser, "prepare=false&answer_timeout=2m"),
+// hold runs transactions of a workload from so many connections to the pooler.
+func (s *server) hold(pooler *pgbouncer.Pooler, workload string, count int, long time.Duration, args ...string) *result {
+	return s.runWorkload(workload, append(args, "--db="+pooler.URL(postgres.Superuser, postgres.Superuser, "prepare=false&answer_timeout=2m"),
 		"--no-load", "--clients="+strconv.Itoa(count), "--duration="+long.String())...)
 }

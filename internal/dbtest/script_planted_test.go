@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
@@ -472,5 +473,100 @@ func TestReceiptsResolveOutcomesOfKilledServer(t *testing.T) {
 	if looked == 0 || unknown > 0 || v.Drive.Unknown > 0 || v.Resolved != nil {
 		t.Errorf("%d outcomes were looked up and %d stayed unknown; the result has %d and %+v",
 			looked, unknown, v.Drive.Unknown, v.Resolved)
+	}
+}
+
+// TestInvariantsFindBrokenRowsAndMoments checks two queries whose first rows are equal. In the second case a later
+// transaction of each script removes the violation. Only an audit in the load phase can see it then.
+func TestInvariantsFindBrokenRowsAndMoments(t *testing.T) {
+	t.Parallel()
+	const take = "UPDATE shop_stock SET stock = stock - 1 WHERE item = 3;\n"
+	const back = "UPDATE shop_stock SET stock = stock + 1 WHERE item = 3;\n"
+	for name, c := range map[string]struct {
+		script   string
+		interval time.Duration
+		want     check.Status
+	}{
+		"last row":            {take, 0, check.Invalid},
+		"moment":              {take + back, time.Millisecond, check.Invalid},
+		"moment, not audited": {take + back, 0, check.Valid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list, err := invariants.Parse("books: equal: SELECT item, stock FROM shop_stock ORDER BY item;" +
+				"SELECT item, 100000 FROM shop_stock ORDER BY item")
+			if err != nil {
+				t.Fatal(err)
+			}
+			database := openSQLite(t)
+			w := newShop(t, database, c.script, func(config *script.Config) {
+				config.Invariants, config.AuditInterval = list, c.interval
+			})
+			r := conduct(t, database, w, "", 800)
+			if result := r.status(check.Invariants); result.Status != c.want {
+				t.Errorf("the invariants are %v: %s", result.Status, result.Detail)
+			}
+		})
+	}
+}
+
+// TestLostVersionIsFoundBesideReceipts takes the last versions of a tracked row away after the load phase. The receipts
+// of the transactions are complete.
+func TestLostVersionIsFoundBesideReceipts(t *testing.T) {
+	t.Parallel()
+	database := openSQLite(t)
+	r := newTrial(t, database, newPurses(t, database, fmt.Sprintf(purseRewrite, ""), ""), "")
+	r.load(t)
+	r.attach(t)
+	r.drive(t, 200)
+	if err := database.Exec(t.Context(), "UPDATE purse SET stroppy_version = 1 WHERE id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	r.download(t)
+	r.check(t)
+	if result := r.status(check.Durable); result.Status != check.Invalid {
+		t.Errorf("durable is %v: %s", result.Status, result.Detail)
+	}
+}
+
+// TestRolledBackPartLeavesNothing checks a script whose first transaction is rolled back. The second one has its own
+// receipt and versions.
+func TestRolledBackPartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const text = `
+\set one random(1, 3)
+BEGIN;
+UPDATE purse SET n = n + 1 WHERE id = :one;
+ROLLBACK;
+BEGIN;
+UPDATE purse SET n = n - 1 WHERE id = :one;
+COMMIT;
+`
+	database := openSQLite(t)
+	conduct(t, database, newPurses(t, database, text, ""), "", 200).wantAllValid(t)
+}
+
+// TestRolledBackScriptAddsNothingToSums checks that a script which rolls back is rejected, and adds nothing to the sum
+// of an invariant.
+func TestRolledBackScriptAddsNothingToSums(t *testing.T) {
+	t.Parallel()
+	list, err := invariants.Parse("sold: sum(:sold): SELECT 300000 - sum(stock) FROM shop_stock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = `
+\set sold 1
+BEGIN;
+UPDATE shop_stock SET stock = stock - 1 WHERE item = 1;
+ROLLBACK;
+`
+	database := openSQLite(t)
+	w := newShop(t, database, text, func(config *script.Config) { config.Invariants = list })
+	r := conduct(t, database, w, "", 40)
+	if outcomes := r.outcomes(t); outcomes[history.Rejected] != 40 {
+		t.Errorf("the outcomes are %v, want 40 rejections", outcomes)
+	}
+	if result := r.status(check.Invariants); result.Status != check.Valid {
+		t.Errorf("the invariants are %v: %s", result.Status, result.Detail)
 	}
 }

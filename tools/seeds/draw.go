@@ -177,14 +177,11 @@ func (p plan) arguments(mysql string) []string {
 	return args
 }
 
-// command returns the command line, quoted for a shell.
-func (p plan) command(mysql string) string {
-	words := []string{"stroppy"}
-	for _, word := range p.arguments(mysql) {
-		if strings.ContainsAny(word, " ?&*|%/") {
-			word = "'" + word + "'"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
+// wants returns the verdict of every plan: the cluster promises to lose nothing under these faults.
+func (p plan) wants() string { return "valid" }
+
+func (p plan) needsMySQL() bool { return needsMySQL(p.seed) }
+
+func (p plan) entry() attempt {
+	return attempt{Seed: p.seed, Cluster: p.cluster, Workload: p.workload, Faults: p.faults}
 }

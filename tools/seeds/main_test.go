@@ -47,7 +47,7 @@ func TestSeedDrawsTheSamePlan(t *testing.T) {
 
 // TestTheRecordIsOfTheseSeeds checks that each seed that has run draws yet what is noted of it.
 func TestTheRecordIsOfTheseSeeds(t *testing.T) {
-	record := try.JSON[[]attempt]("../../" + recordFile)
+	record := try.JSON[[]attempt]("../../" + faults.record)
 	if len(record) == 0 {
 		t.Fatal("the record is empty")
 	}
@@ -102,14 +102,16 @@ func TestEarlierRunsStay(t *testing.T) {
 	}
 }
 
-// TestSeedsPageFollowsTheRecord checks that the page is made from the record.
-func TestSeedsPageFollowsTheRecord(t *testing.T) {
+// TestPagesFollowTheRecords checks that each page is made from its record.
+func TestPagesFollowTheRecords(t *testing.T) {
 	t.Chdir("../..")
-	page, err := os.ReadFile(pageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pageOf(try.JSON[[]attempt](recordFile)) != string(page) {
-		t.Errorf("%s is not made of %s: go run ./tools/seeds -table", pageFile, recordFile)
+	for name, b := range map[string]*book{"": faults, " -scripts": scripts} {
+		page, err := os.ReadFile(b.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.pageOf(try.JSON[[]attempt](b.record)) != string(page) {
+			t.Errorf("%s is not made of %s: go run ./tools/seeds%s -table", b.page, b.record, name)
+		}
 	}
 }

@@ -1,7 +1,8 @@
 // Command seeds carries out short seeded runs, to find false alarms. A seed decides everything.
 // A run with faults has a cluster that fails over. Each kind of cluster suffers only what its
-// promise covers, so that every run must be VALID. A run of scripts (-scripts) is healthy, has SQL
-// of the folder scripts, and five engines. It must be VALID, or MEASURED if nothing is checked.
+// promise covers, so that every run must be VALID. A run of scripts (-scripts) has no faults. It
+// runs SQL of tools/seeds/scripts on one of five engines. It must be VALID, or MEASURED if nothing
+// is checked.
 //
 //	go run ./tools/seeds [-scripts] [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE] [-mysql DIR]
 //	go run ./tools/seeds [-scripts] -list    prints the commands

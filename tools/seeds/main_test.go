@@ -84,6 +84,13 @@ func TestUnfinishedRunIsRepeated(t *testing.T) {
 	if o, ended := readOutcome(dir); !ended || o.Verdict != "valid" || o.Drive.Committed != 7 {
 		t.Errorf("a valid run: %+v, %t", o, ended)
 	}
+	for note, verdict := range map[string]string{"0 1.5\n": "measured", "3 1.5\n": "unknown"} {
+		write("ended.txt", note)
+		write("run/result.json", `{"verdict": "unknown"}`)
+		if o, ended := readOutcome(dir); !ended || o.Verdict != verdict {
+			t.Errorf("an unknown run with the exit code %s is %+v, %t", note[:1], o, ended)
+		}
+	}
 }
 
 // TestEarlierRunsStay checks that earlier runs stay, and that a run that does not count is not counted.

@@ -481,6 +481,7 @@ func TestReceiptsResolveOutcomesOfKilledServer(t *testing.T) {
 func TestInvariantsFindBrokenRowsAndMoments(t *testing.T) {
 	t.Parallel()
 	const take = "UPDATE shop_stock SET stock = stock - 1 WHERE item = 3;\n"
+	const wait = "\\sleep 5 ms\n" // so that an audit meets the violation
 	const back = "UPDATE shop_stock SET stock = stock + 1 WHERE item = 3;\n"
 	for name, c := range map[string]struct {
 		script   string
@@ -488,8 +489,8 @@ func TestInvariantsFindBrokenRowsAndMoments(t *testing.T) {
 		want     check.Status
 	}{
 		"last row":            {take, 0, check.Invalid},
-		"moment":              {take + back, time.Millisecond, check.Invalid},
-		"moment, not audited": {take + back, 0, check.Valid},
+		"moment":              {take + wait + back, time.Millisecond, check.Invalid},
+		"moment, not audited": {take + wait + back, 0, check.Valid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/invariants"
 	"stroppy/internal/db"
+	"stroppy/internal/history"
 	language "stroppy/internal/script"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/script"
@@ -253,6 +254,35 @@ func TestScriptMayWriteInSeveralTransactions(t *testing.T) {
 				t.Errorf("a later part was applied more often than an earlier one: %v", got)
 			}
 		})
+	}
+}
+
+// TestScriptMayEndInBranches checks a transaction that begins behind another statement of a pipeline, and ends in one
+// of two branches.
+func TestScriptMayEndInBranches(t *testing.T) {
+	t.Parallel()
+	const text = `
+\set keep random(0, 1)
+\startpipeline
+SELECT count(*) FROM shop_order;
+BEGIN;
+UPDATE shop_stock SET stock = stock - 1 WHERE item = 1;
+\endpipeline
+\if :keep
+  COMMIT;
+\else
+  ROLLBACK;
+\endif
+`
+	list, err := invariants.Parse("sold: sum(:keep): SELECT 300000 - sum(stock) FROM shop_stock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := openSQLite(t)
+	r := conduct(t, database, newShop(t, database, text, func(c *script.Config) { c.Invariants = list }), "", 100)
+	r.wantAllValid(t)
+	if o := r.outcomes(t); o[history.Committed] < 10 || o[history.Rejected] < 10 || o[history.Committed]+o[history.Rejected] != 100 {
+		t.Errorf("the outcomes are %v", o)
 	}
 }
 

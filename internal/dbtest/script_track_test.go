@@ -214,6 +214,23 @@ func TestTrackedTablesFindPlantedBugs(t *testing.T) {
 	}
 }
 
+// TestSumsReachOverTransactions checks the sum of a variable that the script sets before a read that is tracked as a
+// transaction of its own.
+func TestSumsReachOverTransactions(t *testing.T) {
+	t.Parallel()
+	const text = `
+\set one random(1, 3)
+\set bumps 1
+SELECT n FROM purse WHERE id = :one;
+UPDATE purse SET n = n + 1 WHERE id = :one;
+`
+	_, v, why := trackedRun(t, "", []string{text}, "--count", "200",
+		"--invariant", "bumps: sum(:bumps): SELECT sum(n) - 600 FROM purse")
+	if v.Verdict != "valid" || v.status(check.Invariants) != "valid" || v.Drive.Committed != 200 {
+		t.Errorf("the verdict is %s: %+v\n%s", v.Verdict, v.Checks, why)
+	}
+}
+
 // TestTriggerThatLosesWritesIsFound plants a lost write with a trigger of the database.
 func TestTriggerThatLosesWritesIsFound(t *testing.T) {
 	t.Parallel()

@@ -85,8 +85,8 @@ func (c *client) Next(tx *history.Transaction) {
 		c.choose()
 	}
 	tx.Kind = c.w.kind(c.chosen)
+	c.sums.next(c.rest.step > 0)
 	c.first, c.rest, c.again, c.written = c.rest, place{}, false, false
-	c.sums.next()
 	c.machine.Save()
 }
 
@@ -293,16 +293,33 @@ func (c *client) flush(ctx context.Context, tx *history.Transaction) error {
 	return err
 }
 
+// begin begins a transaction of the script. In a pipeline, statements before BEGIN become a part of it (PostgreSQL 18,
+// "Multiple Statements in a Simple Query").
+func (c *client) begin(ctx context.Context, tx *history.Transaction) error {
+	switch {
+	case c.implicit:
+		c.implicit = false
+		return nil
+	case c.open:
+		return db.Fatalf("BEGIN", "a transaction is open already: end it before the next BEGIN")
+	}
+	c.open = true
+	return c.s.Begin(ctx, c.readsOnly(tx))
+}
+
 // execute runs one statement.
 func (c *client) execute(ctx context.Context, tx *history.Transaction, step *script.Step, statement *db.Statement, at int) (history.Reason, error) {
 	q := step.SQL
 	switch q.Control {
 	case script.Begin:
-		c.open = true
-		return 0, c.s.Begin(ctx, c.readsOnly(tx))
-	case script.Commit:
-		return 0, c.commit(ctx, tx, at)
-	case script.Rollback:
+		return 0, c.begin(ctx, tx)
+	case script.Commit, script.Rollback:
+		if !c.open {
+			return 0, db.Fatalf(q.Parts[0], "there is no transaction: begin one with BEGIN")
+		}
+		if q.Control == script.Commit {
+			return 0, c.commit(ctx, tx, at)
+		}
 		c.open, c.receipted = false, false
 		c.record.undo()
 		err := c.s.Rollback(ctx)

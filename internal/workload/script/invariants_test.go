@@ -49,7 +49,7 @@ func TestSumsTakeWhatTheScriptHasSet(t *testing.T) {
 		}
 		return s.appendOps(nil)
 	}
-	s.next()
+	s.next(false)
 	s.begin()
 	s.assigned(y)
 	if ops := sum(); len(ops) != 0 {
@@ -73,6 +73,15 @@ func TestSumsTakeWhatTheScriptHasSet(t *testing.T) {
 	if ops := sum(); len(ops) != 1 {
 		t.Errorf("what is committed is forgotten: %v", ops)
 	}
+	for _, continues := range []bool{true, false} {
+		s.next(continues)
+		s.begin()
+		s.writes()
+		if ops := sum(); len(ops) > 0 != continues {
+			t.Errorf("the script continues: %t, and its next transaction adds %v", continues, ops)
+		}
+	}
+	s.assigned(x)
 	m.Vars[x] = script.Value{Kind: script.Double, Double: 1.5}
 	s.writes()
 	if s.take(m) == nil {

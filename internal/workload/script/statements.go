@@ -32,7 +32,7 @@ func newStatements(s *script.Script, d *db.Dialect) (t statements, err error) {
 			counted = false
 		case script.Execute:
 			q := step.SQL
-			if err := supported(s.Name, step, open); err != nil {
+			if err := supported(s.Name, step, open, branches); err != nil {
 				return t, err
 			}
 			switch q.Control {
@@ -74,19 +74,20 @@ func newStatement(q *script.SQL, d *db.Dialect) *db.Statement {
 // returnsRows holds the first words of statements that return rows.
 var returnsRows = map[string]bool{"SELECT": true, "WITH": true, "VALUES": true, "TABLE": true, "SHOW": true, "EXPLAIN": true}
 
-// supported returns an error for a statement that the workload cannot run as it is written.
-func supported(file string, step *script.Step, open bool) error {
+// supported returns an error for a statement that the workload cannot run as it is written. With branches before it, the
+// run finds out whether a transaction is open.
+func supported(file string, step *script.Step, open, branches bool) error {
 	q := step.SQL
 	refuse := func(why string) error { return fmt.Errorf("%s:%d: %s", file, step.Line, why) }
 	words := strings.Fields(strings.ToUpper(strings.Join(q.Parts, "?")))
 	switch {
 	case len(q.Joined) > 0:
 		return refuse("statements joined by \\; are not supported: end each with a semicolon")
-	case q.Control == script.Begin && open:
+	case q.Control == script.Begin && open && !branches:
 		return refuse("a transaction is open already: end it before the next BEGIN")
 	case q.Control == script.Begin && len(words) > 1 && !plain(words[1:], "TRANSACTION", "WORK"):
 		return refuse("BEGIN with options is not supported: give the isolation level with --isolation")
-	case (q.Control == script.Commit || q.Control == script.Rollback) && !open:
+	case (q.Control == script.Commit || q.Control == script.Rollback) && !open && !branches:
 		return refuse(words[0] + " without a transaction: begin one with BEGIN")
 	case (q.Control == script.Commit || q.Control == script.Rollback) && len(words) > 1 && !plain(words[1:], "TRANSACTION", "WORK"):
 		return refuse(words[0] + " with options is not supported: leave the options out")

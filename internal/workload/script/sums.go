@@ -42,11 +42,15 @@ func (s *summing) assigned(slot int) {
 	}
 }
 
-// next begins an execution of a script.
-func (s *summing) next() {
-	if s != nil {
-		s.set, s.saved, s.done, s.taken, s.wrote = 0, 0, false, false, false
+// next begins a transaction of the history. It is the first one of a script, unless the script continues.
+func (s *summing) next(continues bool) {
+	if s == nil {
+		return
 	}
+	if !continues {
+		s.set = 0
+	}
+	s.saved, s.done, s.taken, s.wrote = s.set, false, false, false
 }
 
 // begin begins a try at the current transaction.

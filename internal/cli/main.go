@@ -159,7 +159,7 @@ var habits = []struct {
 	{[]string{"n", "no-vacuum"}, "no-load", "the tables that are there are used with --no-load, and nothing is vacuumed"},
 	{[]string{"l", "log"}, "out", "each transaction is recorded in the directory of --out: `stroppy history` shows them"},
 	{[]string{"M", "protocol"}, "mode",
-		"statements are prepared, and ?prepare=false in the URL of PostgreSQL prevents it; how they travel is --mode: " +
+		"statements are prepared, which some URLs prevent by ?prepare=false; how they travel is --mode: " +
 			"pipelined, interactive or procedure"},
 	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; " +
 		"the progress is drawn on a terminal; a port stands in --db"},

@@ -293,8 +293,8 @@ func (c *client) flush(ctx context.Context, tx *history.Transaction) error {
 	return err
 }
 
-// begin begins a transaction of the script. In a pipeline, statements before BEGIN become a part of it (PostgreSQL 18,
-// "Multiple Statements in a Simple Query").
+// begin begins a transaction of the script. Statements before BEGIN in a pipeline become a part of it: no
+// Sync has ended them.
 func (c *client) begin(ctx context.Context, tx *history.Transaction) error {
 	switch {
 	case c.implicit:

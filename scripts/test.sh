@@ -146,11 +146,11 @@ full() {
 	reruns=2
 	export STROPPY_TEST_DOCUMENTS="${STROPPY_TEST_DOCUMENTS-on}"
 	if [ $# -gt 0 ]; then
-		tests "$slowest ./..." -count 1 -p 5 -parallel 4 "$@"
+		tests "$slowest ./..." -count 1 -p 5 -parallel 3 "$@"
 		return 0
 	fi
 	all=$(go list ./... | grep -v -x -F "$(for p in $short; do echo "stroppy/internal/$p"; done)")
-	tests "$slowest $all" -count 1 -p 5 -parallel 4
+	tests "$slowest $all" -count 1 -p 5 -parallel 3
 	# These run beside the race detector's tests, which leave one processor idle.
 	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 &
 	background=$!

@@ -68,7 +68,7 @@ func TestScriptsParse(t *testing.T) {
 	for _, s := range schemas() {
 		paths, err := filepath.Glob("scripts/" + s.name + "/*.sql")
 		if err != nil || len(paths) != len(s.files)+1 {
-			t.Errorf("%s has the files %q, and not those of its list: %v", s.name, paths, err)
+			t.Errorf("the folder %s and its list differ: it has the files %q, %v", s.name, paths, err)
 		}
 		for _, f := range s.files {
 			text, err := os.ReadFile("scripts/" + s.name + "/" + f.name + ".sql")

@@ -88,7 +88,8 @@ type Cause struct {
 
 	FromSeconds *float64 `json:"from_s"` // the first and the last violation, since the run's start; null: not known
 	ToSeconds   *float64 `json:"to_s"`
-	Fault       string   `json:"fault,omitempty"` // that was under way
+	SeenSeconds *float64 `json:"seen_s,omitempty"` // the first violation of another finding, if from_s and to_s are not known
+	Fault       string   `json:"fault,omitempty"`  // that was under way
 
 	Culprit string `json:"culprit"` // database, configuration, application or undecided
 

@@ -23,6 +23,9 @@ func (c *conductor) explain(results []check.Result) {
 	promise, style := c.promise(), c.style()
 	judgement := cause.Judge(first, promise, style)
 	head := c.headline(first)
+	if head.To == 0 {
+		head.Seen = firstTime(ranking.Then)
+	}
 	k := &report.Cause{
 		Kind: first.Kind.String(), Check: first.Check, Finding: first.Finding.Kind(), Anomaly: first.Anomaly, Count: first.Count,
 		Culprit: judgement.Culprit.String(), Text: say.Headline(head), CulpritText: say.Culprit(promise, judgement), Cure: say.Cure(judgement),
@@ -34,6 +37,9 @@ func (c *conductor) explain(results []check.Result) {
 	if head.To > 0 {
 		k.FromSeconds, k.ToSeconds = new(head.From.Seconds()), new(head.To.Seconds())
 	}
+	if head.Seen > 0 {
+		k.SeenSeconds = new(head.Seen.Seconds())
+	}
 	if head.Fault != nil {
 		k.Fault = head.Fault.Text
 	}
@@ -44,6 +50,17 @@ func (c *conductor) explain(results []check.Result) {
 		})
 	}
 	c.result.Cause, c.result.Reason = k, k.Text
+}
+
+// firstTime returns the time of the first violation whose time is known, and 0 if there is none.
+func firstTime(list []cause.Found) time.Duration {
+	var first int64
+	for i := range list {
+		if at := list[i].First; at > 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return time.Duration(first)
 }
 
 // explainAgain explains a violation once more, when it is known which node acknowledged what.

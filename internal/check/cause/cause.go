@@ -52,6 +52,8 @@ func KindOf(f *check.Finding) Kind {
 			return ForeignData
 		case fact.RegisterNoOrder, fact.LogApart, fact.LogBehindOwn, fact.LogBehindLater, fact.LogOverlap:
 			return BrokenOrder
+		case fact.GarbageRead:
+			return WrongSums
 		}
 	}
 	switch {

@@ -24,6 +24,8 @@ var (
 	sum        = finding(check.Total, "", isolation.Unknown, 1, fact.Sum{})
 	books      = finding(check.Ledger, "", isolation.Unknown, 3, fact.Books{})
 	skew       = finding(check.Serializable, "write skew (G2-item)", isolation.Serializable, 2, fact.Cycle{})
+	garbage    = finding(check.Serializable, "garbage read", isolation.ReadCommitted, 2, fact.GarbageRead{Ended: true})
+	unended    = finding(check.Serializable, "garbage read", isolation.ReadCommitted, 2, fact.GarbageRead{})
 	notStrict  = finding(check.Strict, "", isolation.Unknown, 1, fact.NotSerializable{})
 )
 
@@ -48,6 +50,7 @@ func TestRankNeedsEvidence(t *testing.T) {
 			[]check.Result{invalid(true, sum), invalid(false, lostUpdate)}, WrongSums, 0, 0},
 		"an anomaly that is not claimed explains nothing": {[]check.Result{invalid(false, skew), invalid(true, lost)}, LostWrites, 0, 0},
 		"the weaker level first":                          {[]check.Result{invalid(true, skew, dirty)}, BrokenOrder, 0, 1},
+		"stored balances before balances that were read":  {[]check.Result{invalid(true, garbage), invalid(true, books)}, WrongSums, 0, 1},
 		"strict follows":                                  {[]check.Result{invalid(true, skew), invalid(true, notStrict)}, BrokenOrder, 1, 1},
 	} {
 		got := Rank(tc.results)
@@ -67,6 +70,9 @@ func TestRankNeedsEvidence(t *testing.T) {
 	}
 	if got := Rank([]check.Result{invalid(true, skew, dirty)}); got.First.Anomaly != dirty.Anomaly {
 		t.Errorf("of two anomalies the cause is %s", got.First.Anomaly)
+	}
+	if got := Rank([]check.Result{invalid(true, garbage), invalid(true, books)}); got.First.Finding.Kind() != books.Kind() {
+		t.Errorf("before the stored balances comes %s", got.First.Anomaly)
 	}
 	if got := Rank([]check.Result{{Name: check.Total, Status: check.Valid, Required: true}, invalid(false, skew)}); got.First != nil {
 		t.Errorf("a violation that is not claimed is a cause: %+v", got.First)
@@ -97,6 +103,8 @@ func TestJudgeNamesTheResponsible(t *testing.T) {
 		"a dirty read at read committed":        {dirty, at(isolation.ReadCommitted, isolation.ReadCommitted), rmw, Database},
 		"write skew that --expect asked about":  {skew, at(isolation.SnapshotIsolation, isolation.Serializable), Style{}, Configuration},
 		"write skew at serializable":            {skew, at(isolation.Serializable, isolation.Serializable), Style{}, Database},
+		"a garbage read, and the books close":   {garbage, durable, Style{}, Database},
+		"a garbage read without an end state":   {unended, durable, Style{}, NotDecided},
 		"a wrong sum":                           {sum, durable, Style{}, NotDecided},
 		"a violation and nothing that is known": {skew, Promise{}, Style{}, NotDecided},
 	} {

@@ -1,6 +1,9 @@
 package cause
 
-import "stroppy/internal/isolation"
+import (
+	"stroppy/internal/check/fact"
+	"stroppy/internal/isolation"
+)
 
 // Culprit is the party responsible for a violation. The zero value means that it is not decided.
 type Culprit uint8
@@ -98,6 +101,11 @@ func Judge(f *Found, p Promise, s Style) Judgement {
 		j.Scripts = true
 		if p.Level != isolation.Unknown && !p.Level.Includes(isolation.Serializable) {
 			j.Isolations = p.names(isolation.Serializable)
+		}
+	case WrongSums:
+		// Without an end state in which all books close, another program may have written the balance.
+		if read, ok := f.Instances[0].(fact.GarbageRead); ok && read.Ended && p.Level.Includes(f.Forbidden) {
+			j.Culprit, j.Source = Database, p.Source
 		}
 	case WrongValues:
 		if p.Level.Includes(isolation.ReadCommitted) && len(p.Caveats) == 0 {

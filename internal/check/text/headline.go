@@ -16,6 +16,7 @@ import (
 type Headline struct {
 	Found    *cause.Found
 	From, To time.Duration // from the first violation to the last; both 0: not known
+	Seen     time.Duration // the first violation of another finding; 0: not known, or From and To are known
 	Fault    *Fault        // in progress at that time; nil: none
 	Nodes    []Node        // the nodes that acknowledged the lost writes, the first one first
 	Leaders  []Leader      // nodes that became leader at that time or shortly after
@@ -57,6 +58,8 @@ func (s Speaker) Headline(h Headline) string {
 		after = append(after, "at "+at(h.From))
 	case h.To > 0:
 		after = append(after, fmt.Sprintf("between %s and %s", at(h.From), at(h.To)))
+	case h.Seen > 0:
+		text += "; the run's first violation with a known time was seen at " + at(h.Seen)
 	}
 	if h.Fault != nil {
 		during := fmt.Sprintf("during the fault `%s`", h.Fault.Text)

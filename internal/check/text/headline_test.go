@@ -122,6 +122,8 @@ func TestHeadlineOfEachCause(t *testing.T) {
 			"7 acknowledged transfers lost: n1 acknowledged 6 of them between 3.0 s and 4.0 s."},
 		{Headline{Found: lost, Fault: one},
 			"7 acknowledged transfers lost during the fault `kill n1` from 2.0 s to 4.0 s."},
+		{Headline{Found: lost, Seen: 1300 * time.Millisecond},
+			"7 acknowledged transfers lost; the run's first violation with a known time was seen at 1.3 s."},
 		{Headline{Found: found(cause.LostWrites, of(2, "", fact.NotFound{By: id(7)}))},
 			"2 transactions did not find an account that the load had made."},
 		{Headline{Found: found(cause.AlteredWrites, of(2, "", fact.Altered{By: id(7)}))},

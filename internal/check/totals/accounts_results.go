@@ -51,11 +51,15 @@ func (f *findings) judge(r check.Result, undecided, holds fact.Fact) check.Resul
 
 // show adds a violation of one transaction and passes it on.
 func (b *balances) show(f *findings, id history.ID, what fact.Fact) {
-	t, known := b.Txns.Find(id)
-	if one := f.add(what, "", id); known {
-		b.when(one, t)
-	}
+	b.timed(f.add(what, "", id), id)
 	b.Show(f.check, "", id, "", what)
+}
+
+// timed records that a transaction shows a violation, if the recording has it.
+func (b *balances) timed(f *check.Finding, id history.ID) {
+	if t, known := b.Txns.Find(id); known {
+		b.when(f, t)
+	}
 }
 
 // when records that a transaction shows a violation at its end. Times of several recordings are not compared.
@@ -236,7 +240,8 @@ func (b *balances) addOddBooks(found *findings) {
 		b.show(found, b.IDOf(t), fact.ImpossibleVersion{By: b.IDOf(t)})
 	}
 	for _, o := range b.reads.balance {
-		found.add(fact.UnexplainedBalance{By: b.IDOf(o.reader), Object: b.Object(o.account), Balance: o.balance, Version: o.version}, b.Object(o.account), b.IDOf(o.reader))
+		what := fact.UnexplainedBalance{By: b.IDOf(o.reader), Object: b.Object(o.account), Balance: o.balance, Version: o.version}
+		b.when(found.add(what, what.Object, what.By), o.reader)
 	}
 }
 
@@ -338,7 +343,7 @@ func (b *balances) exactlyOnce(r check.Result) check.Result {
 			seen[c.last] = true
 			what := b.twoVersions(c)
 			b.Show(check.ExactlyOnce, "", c.last, what.Object, what)
-			found.add(what, what.Object, c.last)
+			b.timed(found.add(what, what.Object, c.last), c.last)
 		}
 	}
 	why := b.noHistory()

@@ -106,6 +106,10 @@ func TestBankFindsPlantedBugs(t *testing.T) {
 				if v.Drive.Committed < 20000 {
 					t.Errorf("only %d transactions were committed", v.Drive.Committed)
 				}
+				books := []string{"swap", "phantom-money", "overdraft"} // whose time is known only if somebody read the balance
+				if c := v.Cause; c == nil || c.FromSeconds == nil && !slices.Contains(books, m.Name) {
+					t.Errorf("the time of the violations is missing: %+v", c)
+				}
 			})
 		}
 	}

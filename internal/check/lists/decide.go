@@ -19,6 +19,24 @@ type cycle struct {
 	ofLost    int  // number of cycles that involve a transaction with a lost append
 	ofUpdate  int  // number of cycles that involve a transaction with a lost append or a lost update
 	exact     bool // no shorter cycle exists
+	seen      span // of the transactions of all counted cycles
+}
+
+// span holds the first and the last end of transactions, ns on the clock of the input. 0 is unknown.
+type span struct{ first, last int64 }
+
+func (s *span) add(end int64) {
+	if s.first == 0 || end < s.first {
+		s.first = end
+	}
+	s.last = max(s.last, end)
+}
+
+// saw adds the end of a transaction to a span. Times of several clocks are not compared.
+func (c *checker) saw(s *span, t uint32) {
+	if c.end[t] != graph.Never && c.end[t] > 0 && c.Lasted == nil && len(c.Errors) <= 1 {
+		s.add(c.end[t])
+	}
 }
 
 // lostUpdate is the anomaly of two transactions that read the same version of a list and both appended to it.
@@ -118,6 +136,7 @@ func (c *checker) race(k *cycle, racers []uint32, kind uint8) {
 	}
 	lost := 0
 	for _, t := range racers {
+		c.saw(&k.seen, t)
 		if c.lost.has(t) {
 			lost++
 		}
@@ -206,6 +225,7 @@ func (c *checker) search(o graph.Order) {
 			c.addCycle(graph.Outward(f.Cycle, nodes), f.Count, f.Exact)
 			k := &c.cycles[len(c.cycles)-1]
 			k.ofLost, k.ofUpdate = tally.count(len(f.Cycle))
+			k.seen = tally.seen[len(f.Cycle)]
 		}
 	}
 	for t := range graph.Tests {
@@ -218,18 +238,25 @@ func (c *checker) search(o graph.Order) {
 	}
 }
 
-// consequences holds the cycles with a transaction that lost an append or an update.
+// consequences holds what is known of the cycles that a search counted.
 type consequences struct {
-	lost, update map[uint64]int // the length of each cycle, by its transactions
+	lost, update map[uint64]int // the length of each cycle with a lost append or update, by its transactions
+	seen         map[int]span   // of all cycles of a length
 }
 
 func (n *consequences) take(c *checker, steps []graph.Step) {
 	lost, update, set := false, false, uint64(0)
+	seen := n.seen[len(steps)]
 	for _, s := range steps {
+		c.saw(&seen, s.From)
 		lost = lost || c.lost.has(s.From)
 		update = update || c.updates.has(s.From)
 		set += check.Mix(uint64(s.From) + 1)
 	}
+	if n.seen == nil {
+		n.seen = map[int]span{}
+	}
+	n.seen[len(steps)] = seen
 	if n.lost == nil && (lost || update) {
 		n.lost, n.update = map[uint64]int{}, map[uint64]int{}
 	}
@@ -280,6 +307,11 @@ func (c *checker) addCycle(steps []graph.Step, count int, exact bool) {
 	k := cycle{steps: steps, name: p.Name(o, item), order: o, forbidden: p.Forbidden(o, item), count: count, exact: exact}
 	if o == graph.Plain && p == graph.GSingle && c.isLostUpdate(steps) {
 		k.name = lostUpdate
+	}
+	if count == 1 {
+		for _, s := range steps {
+			c.saw(&k.seen, s.From)
+		}
 	}
 	c.cycles = append(c.cycles, k)
 }

@@ -76,13 +76,18 @@ type finding struct {
 // oddity holds the number of findings of one kind, and the first few.
 type oddity struct {
 	count  int
-	ofLost int // number of findings that involve a transaction with a lost append
+	ofLost int  // number of findings that involve a transaction with a lost append
+	seen   span // of the transactions that show the findings
 	list   []finding
 }
 
 func (c *checker) note(kind int, f finding) {
 	o := &c.found[kind]
-	if len(c.lost) > 0 && kind != lost && slices.ContainsFunc(c.shownBy(kind, f), c.lost.has) {
+	by := c.shownBy(kind, f)
+	for _, t := range by {
+		c.saw(&o.seen, t)
+	}
+	if len(c.lost) > 0 && kind != lost && slices.ContainsFunc(by, c.lost.has) {
 		o.ofLost++
 	}
 	if o.count++; len(o.list) < check.Shown {

@@ -117,6 +117,7 @@ func (c *checker) oddityFound(kind int) violation {
 		c.show(&v.Finding, ids, string(c.on(f.list)), is)
 	}
 	v.Count, v.OfLost = o.count, o.ofLost
+	v.First, v.Last = o.seen.first, o.seen.last
 	v.Transactions = check.Distinct(v.Transactions)
 	v.Spans = c.spans(c.shownBy(kind, o.list[0]))
 	return v
@@ -161,6 +162,7 @@ func (c *checker) cycleFound(k cycle) violation {
 	v.Add(c.cycleFact(k, v.Cycle), fact.Object(v.Cycle[0].Object), ids...)
 	v.Count, v.Transactions = max(k.count, 1), check.Distinct(ids)
 	v.OfLost, v.OfLostUpdate = min(k.ofLost, v.Count), min(k.ofUpdate, v.Count)
+	v.First, v.Last = k.seen.first, k.seen.last
 	v.Spans = c.spans(nodes)
 	for i, id := range ids {
 		c.show(&v.Finding, []history.ID{id}, v.Cycle[i].Object, v.Cycle[i].Why)

@@ -110,7 +110,8 @@ func (s Speaker) what(f *cause.Found) string {
 		return text
 	case cause.BrokenOrder:
 		if f.Anomaly != "" {
-			return counted(anomalyNoun(f.Anomaly)) + anomalyRest(f.Anomaly)
+			noun, rest := anomalyWords(f.Anomaly)
+			return counted(noun) + rest
 		}
 	}
 	if title, _ := s.title(f.Finding); title != "" {
@@ -132,19 +133,26 @@ func (s Speaker) Consequence(f *cause.Found) string {
 	return text
 }
 
-// anomalyNoun returns the part of an anomaly's name that takes the plural: "dirty read" of "dirty read
-// (G1a)", and "read" of "read of a version that nobody made".
-func anomalyNoun(name string) string { return name[:len(name)-len(anomalyRest(name))] }
-
-// anomalyRest returns the part after the noun of an anomaly's name.
-func anomalyRest(name string) string {
+// anomalyWords splits the name of an anomaly behind its noun, which takes the plural: "dirty read (G1a)" becomes
+// "dirty read" and " (G1a)". A name without such a noun is reworded.
+func anomalyWords(name string) (noun, rest string) {
+	for clause, phrase := range map[string][2]string{
+		"observed transaction vanishes": {"transaction", " whose effects were seen and then not"},
+		"appends out of order":          {"pair", " of appends out of order"},
+		"no order of the writes":        {"object", " without an order of the writes"},
+		"cycle that is":                 {"cycle", ","},
+	} {
+		if after, ok := strings.CutPrefix(name, clause); ok {
+			return phrase[0], phrase[1] + after
+		}
+	}
 	at := len(name)
 	for _, mark := range []string{" (", " of ", " in "} {
 		if i := strings.Index(name, mark); i >= 0 {
 			at = min(at, i)
 		}
 	}
-	return name[at:]
+	return name[:at], name[at:]
 }
 
 // Culprit returns a sentence that states whose fault a violation is, with the evidence.

@@ -37,10 +37,13 @@ func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) *check.
 	return &f.list[at]
 }
 
-// more counts further violations of the kind that was added last.
+// more counts further violations of the kind that was added last. Their times are not known, so neither are the
+// first and the last.
 func (f *findings) more(n int) {
 	if n > 0 {
-		f.list[len(f.list)-1].Count += n
+		last := &f.list[len(f.list)-1]
+		last.Count += n
+		last.First, last.Last = 0, 0
 	}
 }
 
@@ -126,13 +129,13 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 	found := findings{check: r.Name}
 	for _, a := range b.end.negative.first {
 		what := fact.Negative{Object: b.Object(a.N), By: a.Writer, Balance: a.Value, Version: a.Version, Ended: true}
-		found.add(what, what.Object, a.Writer)
+		b.timed(found.add(what, what.Object, a.Writer), a.Writer)
 	}
 	found.more(b.end.negative.count - len(b.end.negative.first))
 	for _, p := range b.chain.overdrawn.first {
 		s, version := b.slotAt(p)
 		what := fact.Negative{Object: b.Object(s.n), By: b.IDOf(b.chain.writer[p]), Balance: b.chain.balance[p], Version: uint64(version)}
-		found.add(what, what.Object, what.By)
+		b.timed(found.add(what, what.Object, what.By), what.By)
 	}
 	found.more(b.chain.overdrawn.count - len(b.chain.overdrawn.first))
 	return found.judge(r, nil, fact.NeverNegative{})

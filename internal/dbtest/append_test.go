@@ -121,6 +121,9 @@ func TestAppendFindsPlantedBugs(t *testing.T) {
 				if code != 1 || v.Verdict != "invalid" || !found {
 					t.Errorf("exit code %d, verdict %s, %v: %+v\n%s", code, v.Verdict, c.checks, v.Checks, why)
 				}
+				if v.Cause == nil || v.Cause.FromSeconds == nil {
+					t.Errorf("the time of the violations is missing: %+v", v.Cause)
+				}
 			})
 		}
 	}

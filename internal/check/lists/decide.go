@@ -34,7 +34,7 @@ func (s *span) add(end int64) {
 
 // saw adds the end of a transaction to a span. Times of several clocks are not compared.
 func (c *checker) saw(s *span, t uint32) {
-	if c.end[t] != graph.Never && c.end[t] > 0 && c.Lasted == nil && len(c.Errors) <= 1 {
+	if c.RealTime && c.Lasted == nil && len(c.Errors) <= 1 && c.end[t] > 0 && c.end[t] != graph.Never {
 		s.add(c.end[t])
 	}
 }

@@ -39,7 +39,7 @@ type Statement struct {
 	Columns [][2]string // of a read: the names in the result, and the columns
 	Sets    []Set       // of an update: the columns that get values which the database does not compute
 
-	// Where is the condition of a read or an update, in which a ? stands for each parameter.
+	// The condition of a read or an update; each parameter is a ?.
 	Where       string
 	WhereParams []int // of the original statement
 }

@@ -104,6 +104,9 @@ func Judge(f *Found, p Promise, s Style) Judgement {
 		}
 	case WrongSums:
 		// Without an end state in which all books close, another program may have written the balance.
+		if len(f.Instances) == 0 {
+			break
+		}
 		if read, ok := f.Instances[0].(fact.GarbageRead); ok && read.Ended && p.Level.Includes(f.Forbidden) {
 			j.Culprit, j.Source = Database, p.Source
 		}

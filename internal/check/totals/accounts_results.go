@@ -131,13 +131,12 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 		what := fact.Negative{Object: b.Object(a.N), By: a.Writer, Balance: a.Value, Version: a.Version, Ended: true}
 		b.timed(found.add(what, what.Object, a.Writer), a.Writer)
 	}
-	found.more(b.end.negative.count - len(b.end.negative.first))
 	for _, p := range b.chain.overdrawn.first {
 		s, version := b.slotAt(p)
 		what := fact.Negative{Object: b.Object(s.n), By: b.IDOf(b.chain.writer[p]), Balance: b.chain.balance[p], Version: uint64(version)}
 		b.timed(found.add(what, what.Object, what.By), what.By)
 	}
-	found.more(b.chain.overdrawn.count - len(b.chain.overdrawn.first))
+	found.more(b.end.negative.count - len(b.end.negative.first) + b.chain.overdrawn.count - len(b.chain.overdrawn.first))
 	return found.judge(r, nil, fact.NeverNegative{})
 }
 
